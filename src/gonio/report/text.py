@@ -1,0 +1,94 @@
+"""Results as plain text for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+from gonio.head import Head
+from gonio.profile import Profile
+
+WIDTH = 110
+
+
+def printable(label: str) -> str:
+    """A label as one line of plain characters: controls and direction marks are shown as escapes.
+
+    >>> print(printable("ok" + chr(27) + "[31m"))
+    ok\\x1b[31m
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in label)
+
+
+def some(labels: Sequence[str], most: int = 5) -> str:
+    """The first few labels, quoted."""
+    shown = ", ".join(f"'{printable(x)}'" for x in labels[:most])
+    return shown + (f" and {len(labels) - most:,} more" if len(labels) > most else "")
+
+
+def info(p: Profile) -> str:
+    """What `gonio info` prints: each part of the head, and how it was decided."""
+    h, s = p.head, p.head.source
+    n, d = h.shape
+    decided = dict(s.decided) if s else {}
+    low, quarter, median, three, high = (f"{q:.4g}" for q in p.quantiles)
+    names = [h.labels[i] for i in range(min(n, 3))]
+    lines: list[tuple[str, str, str]] = [
+        ("head", f"{n:,} labels x {d}, stored as {h.rows.kind}", decided.get("weight", "")),
+        ("link", h.link, decided.get("link", "")),
+        ("inputs", str(h.inputs), decided.get("inputs", "")),
+        ("bias", "none" if h.bias is None else f"{h.bias.min():.4g} to {h.bias.max():.4g}", decided.get("bias", "")),
+    ]
+    if h.trained:
+        lines.append(("trained", f"penalty on the {h.trained}", decided.get("trained", "")))
+    lines.append(("soft-cap", "none" if h.softcap is None else f"{h.softcap:g}", decided.get("softcap", "")))
+    if "scale" in decided:
+        lines.append(("scale", "applied", decided["scale"]))
+    lines += [
+        ("labels", f"{n:,}, beginning {some(names)}" if h.named else f"{n:,} numbers", decided.get("labels", "")),
+        ("rank", f"{p.rank} of {min(n, d)}; of the differences between rows {p.rank_differences}", ""),
+        ("norms", f"{low} to {high}, median {median}, quartiles {quarter} and {three}", ""),
+        ("zero rows", _rows(h, h.zero_rows), ""),
+        ("twins", _twins(h), "rows equal in value and bias: none of them can beat another" if h.twins else ""),
+        ("padded", _rows(h, h.padded, names=False), decided.get("padded", "")),
+    ]
+    place = f"{s.place} ({s.format}, {s.bytes_read:,} bytes read)" if s else "a head made in memory"
+    assumed = s.assumed if s else frozenset()
+    out = [printable(place), ""]
+    for part, value, why in lines:
+        out += _line(part, value, why, {"head": "weight"}.get(part, part) in assumed)
+    return "\n".join(out)
+
+
+def _line(part: str, value: str, why: str, assumed: bool) -> list[str]:
+    note = ("assumed: " if assumed else "") + why
+    head = f"  {part:<10} {value}"
+    if not note:
+        return [head]
+    if len(head) < 54 and 56 + len(note) <= WIDTH:
+        return [f"{head:<54}  {printable(note)}"]
+    return [head, *textwrap.wrap(printable(note), WIDTH, initial_indent=" " * 15, subsequent_indent=" " * 15)]
+
+
+def _rows(h: Head, rows: np.ndarray, names: bool = True) -> str:
+    if not len(rows):
+        return "none"
+    if names and h.named:
+        return f"{len(rows):,}: {some([h.labels[i] for i in rows])}"
+    first, last = int(rows[0]), int(rows[-1])
+    return f"{len(rows):,}: " + (
+        f"rows {first} to {last}" if last - first + 1 == len(rows) else f"rows {first}, ... {last}"
+    )
+
+
+def _twins(h: Head) -> str:
+    if not h.twins:
+        return "none"
+    total = sum(len(g) for g in h.twins)
+    largest = max(h.twins, key=len)
+    return (
+        f"{total:,} labels in {len(h.twins):,} groups; the largest has {len(largest):,}: "
+        f"{some([h.labels[i] for i in largest])}"
+    )

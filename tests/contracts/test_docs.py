@@ -1,0 +1,48 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import gonio
+
+ROOT = Path(__file__).parents[2]
+NOT_FORMATS = {"choose", "draft", "archive", "labels", "names", "onnx_graph", "onnx_inputs"}
+
+
+def test_every_loader_has_its_row_in_the_formats_page():
+    page = (ROOT / "docs" / "formats.md").read_text()
+    named = set(re.findall(r"`(\w+)`", "".join(row.split("|")[2] for row in page.splitlines() if row.count("|") == 5)))
+    loaders = {p.stem for p in (ROOT / "src" / "gonio" / "load").glob("*.py")} - NOT_FORMATS - {"__init__"}
+    assert loaders <= named
+    assert named <= loaders
+
+
+def test_the_readme_starts_with_the_two_commands():
+    lines = [x.strip() for x in (ROOT / "README.md").read_text().splitlines() if x.strip()]
+    assert lines[1].startswith("make demo")
+    assert lines[2].startswith("make test")
+
+
+MODULES = [m.name for m in pkgutil.walk_packages(gonio.__path__, "gonio.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_are_true(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_every_public_name_has_a_docstring_and_exists():
+    for name in gonio.__all__:
+        assert getattr(gonio, name).__doc__, name
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda p: p.name)
+def test_every_module_says_what_it_is_for(path):
+    assert path.read_text(encoding="utf-8").lstrip().startswith('"""')

@@ -1,0 +1,83 @@
+"""Data goes one way: a module imports only from lower floors, or from its own folder."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "gonio"
+FLOORS = {
+    "errors": 0,
+    "check": 1,
+    "progress": 1,
+    "parallel": 1,
+    "rows": 2,
+    "inputs": 2,
+    "nearest": 2,
+    "head": 3,
+    "profile": 4,
+    "load": 4,
+    "heads": 4,
+    "gauge": 4,
+    "regions": 5,
+    "similarity": 5,
+    "remedies": 5,
+    "factors": 6,
+    "diagnostics": 6,
+    "audit": 7,
+    "report": 8,
+    "explorer": 8,
+    "papers": 8,
+    "cli": 9,
+}
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(SRC).parts
+    return parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> list[str]:
+    """The rooms of gonio that a file imports."""
+    out = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [f"{node.module}.{a.name}" for a in node.names] if node.module == "gonio" else [node.module]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        out += [n.split(".")[1] for n in names if n.startswith("gonio.")]
+    return out
+
+
+FILES = [p for p in sorted(SRC.rglob("*.py")) if p != SRC / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_a_module_imports_only_from_lower_floors_or_its_own_room(path):
+    mine = room(path)
+    assert mine in FLOORS, f"{mine} has no floor; see DESIGN"
+    for other in imported(path):
+        assert other == mine or FLOORS[other] < FLOORS[mine], f"{path.name} ({mine}) must not import {other}"
+
+
+def test_there_is_no_utils():
+    assert not [p for p in SRC.rglob("*") if p.stem in ("utils", "util", "misc", "common", "helpers")]
+
+
+BARE = ("allclose", "array_equal", "isclose", "array_equiv")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda p: p.name)
+def test_every_comparison_in_a_test_is_asserted(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr):
+            bare = isinstance(node.value, ast.Compare) or (
+                isinstance(node.value, ast.Call)
+                and isinstance(node.value.func, ast.Attribute)
+                and node.value.func.attr in BARE
+            )
+            assert not bare, f"{path.name}:{node.lineno} compares and asserts nothing"

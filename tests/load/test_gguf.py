@@ -1,0 +1,506 @@
+"""GGUF files: written by the package gguf, read by our own strict reader, and broken in many ways."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gonio import inputs
+from gonio.errors import GonioError, LoadError, MissingExtraError
+from gonio.head import Head, Source
+from gonio.load import gguf as ours
+from gonio.load import gguf_file, load
+
+gguf = pytest.importorskip("gguf")
+TYPES = gguf.GGMLQuantizationType
+N, D = 12, 256
+RNG = np.random.default_rng(0)
+TABLE = RNG.standard_normal((N, D)).astype(np.float32)
+GAIN = RNG.uniform(0.5, 2, D).astype(np.float32)
+SHIFT = RNG.standard_normal(D).astype(np.float32)
+TOKENS = [f"token{i}" for i in range(N)]
+RMS = {"attention.layer_norm_rms_epsilon": 1e-5}
+LAYER = {"attention.layer_norm_epsilon": 1e-5}
+
+
+def written(path: Path, arch: str, tensors: dict, *, tokens=TOKENS, kind=TYPES.F32, keys=None) -> Path:
+    """A model file; tables are stored in `kind`, vectors in float32; `keys` go below the architecture's name."""
+    w = gguf.GGUFWriter(path, arch)
+    w.add_name("a model")
+    if tokens is not None:
+        w.add_tokenizer_model("gpt2")
+        w.add_token_list(tokens)
+        w.add_token_types([1] * len(tokens))
+        w.add_token_scores([0.5] * len(tokens))
+        w.add_token_merges(["a b", "c d"])
+    w.add_chat_template("{{ messages }}" * 100)
+    for key, value in (keys or {}).items():
+        put = {float: w.add_float32, int: w.add_uint32, bool: w.add_bool, list: w.add_array}[type(value)]
+        put(f"{arch}.{key}", value)
+    for name, a in tensors.items():
+        stored = kind if a.ndim == 2 and a.dtype == np.float32 else None
+        if stored in (None, TYPES.F32):
+            w.add_tensor(name, a)
+        else:
+            w.add_tensor(name, gguf.quants.quantize(a, stored), raw_dtype=stored)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    return path
+
+
+def source(head: Head) -> Source:
+    assert head.source is not None
+    return head.source
+
+
+def llama(path: Path, **more) -> Path:
+    more = {"keys": {**RMS, "vocab_size": N}, **more}
+    return written(
+        path, "llama", {"token_embd.weight": -TABLE, "output_norm.weight": GAIN, "output.weight": TABLE}, **more
+    )
+
+
+def raw_type(path: Path, kind, seed: int = 0) -> tuple[Path, np.ndarray]:
+    """A llama whose output is random blocks of a type that gguf can unpack but not pack."""
+    block, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = np.random.default_rng(seed).integers(0, 256, (N, D // block * size), dtype=np.uint8)
+    blocks = raw.reshape(-1, size)
+    ends = {TYPES.Q6_K: [-2], TYPES.Q4_K: [0, 2], TYPES.Q5_K: [0, 2], TYPES.Q2_K: [-4, -2], TYPES.Q3_K: [-2]}[kind]
+    for at in ends:  # the block's scales are half floats: make them small and finite
+        half = np.array([0.01], np.float16).view(np.uint8)
+        blocks[:, at] = half[0]
+        blocks[:, at + 1] = half[1]
+    w = gguf.GGUFWriter(path, "llama")
+    w.add_tensor("output.weight", raw, raw_dtype=kind)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+    return path, raw
+
+
+# -- the numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "TQ2_0"])
+def test_rows_are_what_gguf_itself_unpacks(tmp_path, kind):
+    path = llama(tmp_path / "m.gguf", kind=TYPES[kind])
+    tensor = next(t for t in gguf.GGUFReader(path).tensors if t.name == "output.weight")
+    want = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+    head = load(path)
+    assert head.shape == (N, D)
+    assert np.array_equal(head.W, want)
+    assert np.array_equal(head.rows[np.array([7, 2])], want[[7, 2]])
+    assert head.rows.kind == {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}.get(kind, kind)
+    assert source(head).bytes_read == tensor.n_bytes + GAIN.nbytes
+
+
+@pytest.mark.parametrize("kind", ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"])
+def test_k_quants_are_what_gguf_itself_unpacks(tmp_path, kind):
+    path, raw = raw_type(tmp_path / "m.gguf", TYPES[kind])
+    head = load(path)
+    assert np.array_equal(head.W, gguf.quants.dequantize(raw, TYPES[kind]))
+    assert head.rows.stored.shape == raw.shape
+    assert head.rows.kind == kind
+
+
+def test_float64_tables_are_read(tmp_path):
+    head = load(written(tmp_path / "m.gguf", "llama", {"output.weight": TABLE.astype(np.float64)}))
+    assert head.W.dtype == np.float64
+    assert np.array_equal(head.W, TABLE)
+
+
+def test_quantised_rows_survive_pickling(tmp_path):
+    rows = load(llama(tmp_path / "m.gguf", kind=TYPES.Q8_0)).rows
+    again = pickle.loads(pickle.dumps(rows.unpack))
+    assert np.array_equal(again(rows.stored, slice(None)), rows.whole())
+
+
+def test_plain_floats_need_no_package_and_quantised_ones_name_it(tmp_path, monkeypatch):
+    plain, packed = llama(tmp_path / "a.gguf"), llama(tmp_path / "b.gguf", kind=TYPES.Q8_0)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    assert np.array_equal(load(plain).W, TABLE)
+    with pytest.raises(MissingExtraError, match=r"gonio\[gguf\]"):
+        load(packed)
+
+
+# -- which head, which inputs ---------------------------------------------------------------------------------------
+
+
+def test_llama_is_a_softmax_head_after_rmsnorm(tmp_path):
+    head = load(llama(tmp_path / "m.gguf"))
+    assert head.link == "softmax"
+    assert head.labels == tuple(TOKENS)
+    assert head.inputs == inputs.AfterRMSNorm(GAIN)
+    assert head.softcap is None
+    assert head.bias is None
+    assert len(head.padded) == 0
+    assert dict(source(head).tensors) == {"W": "output.weight", "gain": "output_norm.weight"}
+    assert not source(head).assumed
+
+
+def test_gemma2_is_tied_and_soft_capped(tmp_path):
+    tensors = {"token_embd.weight": TABLE, "output_norm.weight": GAIN}
+    head = load(written(tmp_path / "m.gguf", "gemma2", tensors, keys={**RMS, "final_logit_softcapping": 25.0}))
+    assert "tied" in source(head).decided["weight"]
+    assert head.softcap == 25.0
+    assert head.inputs == inputs.AfterRMSNorm(GAIN)  # llama.cpp's converter has already added the 1
+    assert np.array_equal(head.W, TABLE)
+    assert load(written(tmp_path / "n.gguf", "gemma2", tensors, keys=RMS)).softcap == 30.0
+    assert load(written(tmp_path / "o.gguf", "gemma3", tensors, keys=RMS)).softcap is None
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "Q8_0"])
+@pytest.mark.parametrize(("arch", "factor"), [("command-r", 0.0625), ("granite", 16.0), ("llama", 0.0625)])
+def test_logit_scale_multiplies_and_for_granite_divides(tmp_path, arch, factor, kind):
+    tensors = {"output.weight": TABLE}
+    path = written(tmp_path / "m.gguf", arch, tensors, keys={"logit_scale": 0.0625}, kind=TYPES[kind])
+    plain = load(written(tmp_path / "n.gguf", arch, tensors, kind=TYPES[kind]))
+    head = load(path)
+    assert np.array_equal(head.W, plain.W * np.float32(factor))
+    assert "logit_scale" in source(head).decided["scale"]
+    assert "scale" not in source(plain).decided
+
+
+def test_minicpm_and_grok_scale_their_logits_unasked(tmp_path):
+    assert np.array_equal(
+        load(written(tmp_path / "a.gguf", "minicpm3", {"output.weight": TABLE[:, :128]})).W, TABLE[:, :128] * 2
+    )
+    grok = load(written(tmp_path / "b.gguf", "grok", {"output.weight": TABLE}))
+    assert np.allclose(grok.W, TABLE / np.sqrt(3))
+
+
+def test_command_r_ends_in_a_layernorm_without_shift(tmp_path):
+    tensors = {"token_embd.weight": TABLE, "output_norm.weight": GAIN}
+    for i, (arch, keys) in enumerate([("command-r", {}), ("cohere2", {}), ("someday", LAYER), ("mpt", LAYER)]):
+        head = load(written(tmp_path / f"{i}.gguf", arch, tensors, keys=keys))
+        assert head.inputs == inputs.AfterLayerNorm(GAIN)
+
+
+def test_a_norm_with_shift_is_a_layernorm(tmp_path):
+    tensors = {"output.weight": TABLE, "output.bias": SHIFT[:N], "output_norm.weight": GAIN, "output_norm.bias": SHIFT}
+    head = load(written(tmp_path / "m.gguf", "phi2", tensors, keys=LAYER))
+    assert head.inputs == inputs.AfterLayerNorm(GAIN, SHIFT)
+    assert head.bias is not None
+    assert np.array_equal(head.bias, SHIFT[:N])
+    assert source(head).tensors["bias"] == "output.bias"
+
+
+def test_a_tied_head_keeps_the_bias_of_the_output(tmp_path):
+    head = load(written(tmp_path / "m.gguf", "phi2", {"token_embd.weight": TABLE, "output.bias": SHIFT[:N]}))
+    assert head.bias is not None
+    assert np.array_equal(head.bias, SHIFT[:N])
+
+
+def test_a_decoder_of_sound_has_no_head(tmp_path):
+    with pytest.raises(LoadError, match="make sound"):
+        load(written(tmp_path / "m.gguf", "wavtokenizer-dec", {"output.weight": TABLE}))
+
+
+def test_norms_under_other_names_are_found(tmp_path):
+    t5 = {"token_embd.weight": TABLE, "dec.output_norm.weight": GAIN, "enc.output_norm.weight": SHIFT}
+    assert load(written(tmp_path / "a.gguf", "t5", t5, keys=RMS)).inputs == inputs.AfterRMSNorm(GAIN)
+    lfm = {"token_embd.weight": TABLE, "token_embd_norm.weight": GAIN}
+    assert load(written(tmp_path / "b.gguf", "lfm2", lfm, keys=RMS)).inputs == inputs.AfterRMSNorm(GAIN)
+    olmo = load(written(tmp_path / "c.gguf", "olmo", {"token_embd.weight": TABLE}, keys=LAYER))
+    assert olmo.inputs == inputs.AfterLayerNorm(np.ones(D))
+
+
+@pytest.mark.parametrize(
+    "arch", ["bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "modern-bert", "t5encoder", "gemma-embedding"]
+)
+def test_encoders_are_tables_of_embeddings_and_never_tied_heads(tmp_path, arch):
+    tensors = {"token_embd.weight": TABLE, "output_norm.weight": GAIN, "token_embd_norm.weight": GAIN}
+    head = load(written(tmp_path / "m.gguf", arch, tensors, keys={**LAYER, "attention.causal": False}))
+    assert head.link == "cosine"
+    assert isinstance(head.inputs, inputs.AllInputs)
+    assert head.labels == tuple(TOKENS)
+    assert "encoder" in source(head).decided["link"]
+
+
+def test_a_decoder_that_gives_out_embeddings_is_a_table_too(tmp_path):
+    tensors = {"token_embd.weight": TABLE, "output_norm.weight": GAIN}
+    assert load(written(tmp_path / "m.gguf", "qwen3", tensors, keys={**RMS, "pooling_type": 3})).link == "cosine"
+    assert load(written(tmp_path / "n.gguf", "qwen3", tensors, keys={**RMS, "pooling_type": 0})).link == "softmax"
+
+
+def test_rerankers_and_classifiers_give_their_classes(tmp_path):
+    base = {"token_embd.weight": RNG.standard_normal((N, 32)).astype(np.float32)}
+    dense = RNG.standard_normal((32, 32)).astype(np.float32)
+    one = {**base, "cls.weight": dense, "cls.output.weight": dense[:1], "cls.output.bias": SHIFT[:1]}
+    head = load(written(tmp_path / "a.gguf", "bert", one))
+    assert head.link == "sigmoid"
+    assert head.shape == (1, 32)
+    assert head.bias == SHIFT[:1]
+    assert head.inputs == inputs.Box(-1.0, 1.0)
+    flat = {**one, "cls.output.weight": dense[0]}
+    assert np.array_equal(load(written(tmp_path / "e.gguf", "bert", flat)).W, dense[:1])
+    two = {**base, "cls.output.weight": dense[:2]}
+    head = load(
+        written(tmp_path / "b.gguf", "qwen3", two, keys={"classifier.output_labels": ["yes", "no"], "pooling_type": 4})
+    )
+    assert head.link == "softmax"
+    assert head.labels == ("yes", "no")
+    assert load(written(tmp_path / "c.gguf", "jina-bert-v2", {**base, "cls.weight": dense[:1]})).shape == (1, 32)
+    norm = {**base, "cls.weight": dense, "cls.norm.weight": GAIN[:32], "cls.output.weight": dense[:3]}
+    assert load(written(tmp_path / "d.gguf", "modern-bert", norm)).inputs == inputs.AfterLayerNorm(GAIN[:32])
+
+
+def test_another_tensor_can_be_named(tmp_path):
+    path = llama(tmp_path / "m.gguf")
+    head = load(path, tensor="token_embd.weight")
+    assert np.array_equal(head.W, -TABLE)
+    assert "link" in source(head).assumed
+    assert head.labels == tuple(TOKENS)
+    assert load(path, tensor="output.weight").digest == load(path).digest
+    with pytest.raises(
+        LoadError, match=r"no tensor 'lm_head'; it has token_embd.weight \(12x256 float32\), output.weight"
+    ):
+        load(path, tensor="lm_head")
+    with pytest.raises(LoadError, match="two axes"):
+        load(path, tensor="output_norm.weight")
+
+
+# -- labels and padding ---------------------------------------------------------------------------------------------
+
+
+def test_rows_beyond_the_tokens_are_padding(tmp_path):
+    head = load(llama(tmp_path / "m.gguf", tokens=TOKENS[:9], keys=RMS))
+    assert head.padded.tolist() == [9, 10, 11]
+    assert head.labels[8:10] == ("token8", "[padded 9]")
+
+
+def test_rows_beyond_vocab_size_are_padding(tmp_path):
+    head = load(llama(tmp_path / "m.gguf", tokens=None, keys={"vocab_size": 10}))
+    assert head.padded.tolist() == [10, 11]
+    assert head.labels[9:] == ("9", "[padded 10]", "[padded 11]")
+    head = load(llama(tmp_path / "n.gguf", keys={"vocab_size": 10}))
+    assert head.padded.tolist() == [10, 11]
+    assert head.labels == tuple(TOKENS)
+
+
+def test_tokens_that_the_converter_made_up_are_padding(tmp_path):
+    head = load(llama(tmp_path / "m.gguf", tokens=["[PAD7]", *TOKENS[1:10], "[PAD10]", "[PAD11]"]))
+    assert head.padded.tolist() == [10, 11]
+
+
+def test_more_tokens_than_rows_are_cut_and_noted(tmp_path):
+    head = load(llama(tmp_path / "m.gguf", tokens=[*TOKENS, "extra"]))
+    assert head.labels == tuple(TOKENS)
+    assert "labels" in source(head).assumed
+    assert "13 tokens" in source(head).decided["labels"]
+
+
+def test_a_file_without_tokenizer_goes_by_numbers(tmp_path):
+    head = load(llama(tmp_path / "m.gguf", tokens=None))
+    assert not head.named
+    assert head.labels[:2] == ("0", "1")
+
+
+def test_a_large_vocabulary_is_stepped_over_and_only_its_names_are_built(tmp_path):
+    tokens = [f"t{i}" for i in range(150_000)]
+    path = written(tmp_path / "m.gguf", "llama", {"output.weight": np.ones((150_000, 2), np.float32)}, tokens=tokens)
+    model = ours.open_model(path)
+    for key in ("tokens", "merges", "scores", "token_type"):
+        assert isinstance(model.meta[f"tokenizer.ggml.{key}"], gguf_file.Array)
+    assert model.texts("tokenizer.ggml.merges") == ["a b", "c d"]
+    assert list(ours.draft(path, None).labels or ()) == tokens
+
+
+# -- split models ---------------------------------------------------------------------------------------------------
+
+
+def split(folder: Path) -> list[Path]:
+    paths = []
+    parts = [{"token_embd.weight": -TABLE}, {"output_norm.weight": GAIN, "output.weight": TABLE}]
+    for i, tensors in enumerate(parts):
+        path = folder / f"m-{i + 1:05d}-of-00002.gguf"
+        w = gguf.GGUFWriter(path, "llama")
+        w.add_uint16("split.no", i)
+        w.add_uint16("split.count", 2)
+        if i == 0:
+            w.add_token_list(TOKENS)
+        for name, a in tensors.items():
+            w.add_tensor(name, a)
+        w.write_header_to_file()
+        w.write_kv_data_to_file()
+        w.write_tensors_to_file()
+        w.close()
+        paths.append(path)
+    return paths
+
+
+def test_a_split_model_is_read_whole_from_any_part(tmp_path):
+    for path in split(tmp_path):
+        head = load(path)
+        assert np.array_equal(head.W, TABLE)
+        assert head.labels == tuple(TOKENS)
+
+
+def test_a_split_model_with_a_part_missing_is_refused(tmp_path):
+    first, second = split(tmp_path)
+    second.rename(tmp_path / "other.gguf")
+    with pytest.raises(LoadError, match=r"m-00002-of-00002\.gguf is absent"):
+        load(first)
+    with pytest.raises(LoadError, match="keep them together"):
+        load(tmp_path / "other.gguf")
+
+
+# -- files that are wrong -------------------------------------------------------------------------------------------
+
+
+def packed(keys: bytes = b"", tensors: bytes = b"", counts=(0, 0), version: int = 3, rest: bytes = b"") -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", version, *counts) + keys + tensors + rest
+
+
+def text(x: bytes) -> bytes:
+    return struct.pack("<Q", len(x)) + x
+
+
+def info(name: bytes, dims: list[int], kind: int = 0, offset: int = 0) -> bytes:
+    return text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
+
+
+BIG = 2**60
+NESTED = text(b"k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 3000
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"", "empty"),
+        (b"GGU", "starts with"),
+        (b"GGUF", "cut off"),
+        (b"PK\x03\x04" + bytes(100), "starts with"),
+        (packed(version=1), "version 1"),
+        (packed(version=4), "version 4"),
+        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "big-endian"),
+        (packed(counts=(BIG, 0)), "tensors are claimed"),
+        (packed(counts=(0, BIG)), "metadata are claimed"),
+        (packed(struct.pack("<Q", BIG) + bytes(20), counts=(0, 1)), "cut off"),
+        (packed(text(b"k") + struct.pack("<IQ", 8, BIG), counts=(0, 1)), "'k' needs"),
+        (packed(text(b"k") + struct.pack("<IIQ", 9, 4, BIG), counts=(0, 1)), "'k' needs"),
+        (packed(text(b"k") + struct.pack("<IIQ", 9, 8, BIG), counts=(0, 1)), "'k' needs"),
+        (packed(text(b"k") + struct.pack("<IIQ", 9, 9, BIG), counts=(0, 1)), "'k' needs"),
+        (packed(text(b"k") + struct.pack("<IIQ", 9, 8, 2) + struct.pack("<QQ", 2**63, 0), counts=(0, 1)), "'k' needs"),
+        (packed(NESTED, counts=(0, 1)), "nested too deeply"),
+        (packed(text(b"k") + struct.pack("<IQ", 77, 0), counts=(0, 1)), "unknown kind 77"),
+        (packed((text(b"k") + struct.pack("<IB", 0, 1)) * 2, counts=(0, 2)), "'k' twice"),
+        (packed(text(b"general.alignment") + struct.pack("<II", 4, 3), counts=(0, 1)), "power of two"),
+        (packed(b"", info(b"output.weight", [4, 4]) * 2, counts=(2, 0)), "after 1 others"),
+        (packed(b"", info(b"output.weight", [1] * 5), counts=(1, 0)), "5 axes"),
+        (packed(b"", text(b"output.weight") + struct.pack("<I", 2**32 - 1) + bytes(40), counts=(1, 0)), "axes"),
+        (packed(b"", info(b"output.weight", [4, 0]), counts=(1, 0)), "axes"),
+        (packed(b"", info(b"output.weight", [4, 4], 0, 7), counts=(1, 0), rest=bytes(200)), "offset 7"),
+        (packed(b"", info(b"output.weight", [4, 4], 0, 2**63), counts=(1, 0), rest=bytes(200)), "cut off"),
+        (packed(b"", info(b"output.weight", [100_000, 100_000]), counts=(1, 0), rest=bytes(99)), "40,000,000,"),
+        (packed(b"", info(b"output.weight", [BIG, BIG]), counts=(1, 0), rest=bytes(99)), "cut off"),
+        (packed(b"", info(b"output.weight", [BIG, BIG], 8), counts=(1, 0), rest=bytes(99)), "cut off"),
+        (packed(b"", info(b"output.weight", [4, 4], 8), counts=(1, 0), rest=bytes(99)), "packed by 32"),
+        (packed(b"", info(b"output.weight", [4, 4], 26), counts=(1, 0), rest=bytes(99)), "I32"),
+        (packed(b"", info(b"output.weight", [4, 4], 4), counts=(1, 0), rest=bytes(99)), "ggml type 4"),
+        (
+            packed(b"", info(b"blk.0.ffn.weight", [4, 4]), counts=(1, 0), rest=bytes(99)),
+            r"blk.0.ffn.weight \(4x4 float32\)",
+        ),
+        (packed(b"", info(b"output.weight", [16]), counts=(1, 0), rest=bytes(99)), "two axes"),
+        (packed(b"", info(b"v.weight", [16]), counts=(1, 0), rest=bytes(99)), "no two-dimensional"),
+    ],
+)
+def test_lying_files_are_refused_in_one_sentence(tmp_path, raw, says):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(raw)
+    with pytest.raises(LoadError, match=says) as e:
+        ours.draft(path, None)
+    assert "\n" not in str(e.value)
+
+
+def test_an_endless_header_in_a_sparse_file_is_refused(tmp_path):
+    path = tmp_path / "m.gguf"
+    count = (1 << 35) // 8
+    path.write_bytes(packed(text(b"k") + struct.pack("<IIQ", 9, 8, count), counts=(0, 1)))
+    with path.open("r+b") as f:
+        f.truncate(1 << 36)
+    with pytest.raises(LoadError, match="'k' needs"):
+        ours.draft(path, None)
+
+
+def test_a_vocabulary_without_weights_is_told_apart(tmp_path):
+    path = tmp_path / "m.gguf"
+    w = gguf.GGUFWriter(path, "llama")
+    w.add_token_list(TOKENS)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.close()
+    with pytest.raises(LoadError, match="a vocabulary of 12 tokens and no tensors"):
+        load(path)
+
+
+def test_a_norm_or_bias_of_the_wrong_length_is_refused(tmp_path):
+    for i, (name, size) in enumerate([("output_norm.weight", D - 1), ("output_norm.bias", 3), ("output.bias", N + 1)]):
+        tensors = {"output.weight": TABLE, "output_norm.weight": GAIN, name: np.ones(size, np.float32)}
+        with pytest.raises(LoadError, match=rf"{name} has shape \({size},\)"):
+            load(written(tmp_path / f"{i}.gguf", "phi2", tensors))
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "BF16"])
+def test_nan_is_named_with_its_place(tmp_path, kind):
+    table = TABLE.copy()
+    table[3, 5] = np.nan
+    path = written(tmp_path / "m.gguf", "llama", {"output.weight": table}, kind=TYPES[kind])
+    with pytest.raises(GonioError, match=r"W\[3, 5\] is nan"):
+        load(path)
+
+
+@pytest.mark.parametrize("key", ["logit_scale", "final_logit_softcapping", "vocab_size"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, [1, 2]])
+def test_numbers_of_the_metadata_must_be_finite_numbers(tmp_path, key, value):
+    with pytest.raises(LoadError, match="a finite number is needed"):
+        load(llama(tmp_path / "m.gguf", keys={key: value}))
+
+
+def test_a_truncated_model_is_refused_wherever_it_ends(tmp_path):
+    whole = llama(tmp_path / "m.gguf", kind=TYPES.Q8_0).read_bytes()
+    path = tmp_path / "cut.gguf"
+    for size in np.linspace(0, len(whole) - 40, 60).astype(int):
+        path.write_bytes(whole[:size])
+        with pytest.raises(LoadError):
+            load(path)
+
+
+@pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_0"])
+def test_mutated_files_give_a_head_or_one_sentence(tmp_path, kind):
+    rng = np.random.default_rng(3)
+    tensors = {"output_norm.weight": GAIN[:32], "output.weight": TABLE[:4, :32]}
+    keys = {**RMS, "vocab_size": 4, "logit_scale": 0.5, "final_logit_softcapping": 30.0}
+    good = written(tmp_path / "m.gguf", "llama", tensors, tokens=TOKENS[:4], kind=TYPES[kind], keys=keys).read_bytes()
+    path, said = tmp_path / "x.gguf", []
+    for _ in range(150):
+        raw = bytearray(good)
+        how = rng.integers(4)
+        if how == 0:
+            for at in rng.integers(0, len(raw), rng.integers(1, 6)):
+                raw[at] = rng.integers(256)
+        elif how == 1:  # a count, a length or an offset becomes giant
+            at = rng.integers(len(raw) - 8)
+            raw[at : at + 8] = struct.pack("<Q", int(rng.integers(1, 2**63)))
+        elif how == 2:
+            del raw[rng.integers(len(raw)) :]
+        else:
+            a, b = np.sort(rng.integers(0, len(raw), 2))
+            at = rng.integers(len(raw))
+            raw[at:at] = raw[a:b]
+        path.write_bytes(raw)
+        try:
+            assert isinstance(ours.draft(path, None).finish(), Head)
+        except GonioError as e:
+            said.append(str(e))
+    assert said
+    assert all("\n" not in x for x in said)

@@ -1,0 +1,184 @@
+"""A model on the hub, played by a small server on the loopback that serves parts of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import gonio
+from gonio import GonioError
+
+pytest.importorskip("huggingface_hub")
+rng = np.random.default_rng(0)
+W = rng.standard_normal((4000, 16)).astype(np.float16)
+BODY = rng.standard_normal((500_000,)).astype(np.float32)  # the rest of the model, which nobody should fetch
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves /org/name/resolve/main/FILE out of a dict, and counts what it sends."""
+
+    def __init__(self, repositories: dict[str, dict[str, bytes]], ranges: bool = True):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.repositories, self.ranges, self.sent, self.asked = repositories, ranges, 0, []
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_GET(self):
+        parts = self.path.split("?")[0].strip("/").split("/")
+        name, file = "/".join(parts[:2]), "/".join(parts[4:])
+        self.server.asked.append(file)
+        if name == "org/locked":
+            return self.answer(403, b"")
+        raw = self.server.repositories.get(name, {}).get(file)
+        if raw is None:
+            return self.answer(404, b"")
+        span = self.headers.get("Range")
+        if span and self.server.ranges:
+            first, last = (int(v) for v in span.removeprefix("bytes=").split("-"))
+            part = raw[first : last + 1]
+            return self.answer(206, part, f"bytes {first}-{first + len(part) - 1}/{len(raw)}")
+        return self.answer(200, raw)
+
+    def answer(self, status, body, content_range=None):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        if content_range:
+            self.send_header("Content-Range", content_range)
+        self.end_headers()
+        self.wfile.write(body)
+        self.server.sent += len(body)
+
+    def log_message(self, *args):
+        pass
+
+
+def checkpoint(tmp_path, shards: bool) -> dict[str, bytes]:
+    tensors = {
+        "model.embed_tokens.weight": W,
+        "model.norm.weight": np.full(16, 2, np.float16),
+        "model.layers.0.mlp.weight": BODY,
+    }
+    tensors["lm_head.weight"] = W[::-1].copy()
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 4000,
+        "tie_word_embeddings": False,
+    }
+    files = {
+        "config.json": json.dumps(config).encode(),
+        "vocab.json": json.dumps({f"t{i}": i for i in range(3990)}).encode(),
+    }
+    if not shards:
+        save_file(tensors, tmp_path / "model.safetensors")
+        return files | {"model.safetensors": (tmp_path / "model.safetensors").read_bytes()}
+    where = {}
+    for i, (name, value) in enumerate(tensors.items()):
+        where[name] = f"model-{i}.safetensors"
+        save_file({name: value}, tmp_path / where[name])
+        files[where[name]] = (tmp_path / where[name]).read_bytes()
+    return files | {"model.safetensors.index.json": json.dumps({"weight_map": where}).encode()}
+
+
+@pytest.fixture
+def hub(tmp_path):
+    (tmp_path / "s").mkdir()
+    server = Hub(
+        {
+            "org/whole": checkpoint(tmp_path, False),
+            "org/shards": checkpoint(tmp_path / "s", True),
+            "org/bin": {"config.json": b"{}"},
+        }
+    )
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def ask(hub: Hub, name: str):
+    """gonio in a process of its own: the endpoint must be set before huggingface_hub is imported."""
+    code = (
+        "import sys, json, gonio\n"
+        "try:\n"
+        "    h = gonio.load(sys.argv[1])\n"
+        "except gonio.GonioError as e:\n"
+        "    print('REFUSED', e); sys.exit()\n"
+        "print(json.dumps([h.digest, h.shape, h.source.bytes_read, len(h.padded), str(h.inputs), h.labels[0], h.rows.kind]))\n"
+    )
+    quiet = {
+        "HF_ENDPOINT": hub.address,
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code, name], capture_output=True, text=True, timeout=120, env=os.environ | quiet
+    )
+
+
+@pytest.mark.parametrize("name", ["org/whole", "org/shards"])
+def test_only_the_head_the_norm_and_the_tokenizer_are_fetched(name, hub, tmp_path):
+    done = ask(hub, name)
+    assert done.returncode == 0, done.stderr
+    digest, shape, read, padded, fed, first, kind = json.loads(done.stdout)
+    here = tmp_path / "here"
+    here.mkdir()
+    for file, raw in hub.repositories[name].items():
+        (here / file).write_bytes(raw)
+    local = gonio.load(here)
+    assert digest == local.digest
+    assert tuple(shape) == (4000, 16)
+    assert padded == 10
+    assert fed == str(local.inputs)
+    assert "RMSNorm" in fed
+    assert first == "t0"
+    assert kind == "float16"
+    assert read == hub.sent  # every byte that came is accounted for
+    files = hub.repositories[name]
+    headers = 2**18 * (1 if name == "org/whole" else 4)
+    assert hub.sent < W.nbytes + headers + len(files["vocab.json"]) + 5000
+    assert hub.sent < sum(map(len, files.values())) / 2
+    assert "fetching lm_head.weight (4000x16 float16), 128,000 bytes" in done.stderr
+
+
+def test_what_cannot_be_had_is_said_in_one_sentence(hub):
+    for name, said in (
+        ("org/locked", "private, gated or does not exist"),
+        ("org/nothing", "has no model.safetensors"),
+        ("org/bin", "only models with safetensors weights"),
+    ):
+        done = ask(hub, name)
+        assert done.stdout.startswith("REFUSED load: ")
+        assert said in done.stdout
+    hub.ranges = False
+    assert "does not serve parts of files" in ask(hub, "org/whole").stdout
+
+
+def test_a_dead_hub_is_said_in_one_sentence(hub):
+    class Gone:
+        address = "http://127.0.0.1:9"  # the discard port: nobody listens
+
+    assert "could not be reached" in ask(Gone, "org/whole").stdout
+
+
+def test_a_name_that_is_a_local_path_is_not_looked_for_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    with pytest.raises(GonioError, match="there is no file models/absent"):
+        gonio.load("models/absent")
