@@ -1,0 +1,426 @@
+"""An ONNX file as a graph to walk: nodes by what they give out, and constants read only after their size is checked.
+
+Nothing is executed. Names and attributes are taken out of the protobuf once, so that a damaged file complains here;
+a tensor's bytes are touched only when it is asked for, and external ones are memory-mapped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+
+from gonio import check
+from gonio.errors import LoadError, missing_extra
+from gonio.load.draft import read_only
+
+MOST_AXES = 16  # numpy stops at 64; no weight has more than five
+MOST_STEPS = 1000  # how far a walk goes before it gives up: a graph with a cycle must end it too
+
+# Tensors without raw bytes keep their numbers in a field that several types share (onnx.proto, TensorProto).
+_FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint32": "uint64_data"}
+_FIELDS |= {"uint64": "uint64_data"}
+
+
+def ops(names: str) -> frozenset[str]:
+    """A set of operations, written as a line of names."""
+    return frozenset(names.split())
+
+
+ELEMENTWISE = ops(
+    "Identity Cast CastLike Dropout Relu Sigmoid Tanh Clip Softmax LogSoftmax LayerNormalization BatchNormalization "
+    "Gelu Erf Sqrt Exp Log Neg Abs HardSwish HardSigmoid Elu Selu LeakyRelu PRelu Softplus Slice Pad MaxPool Swish "
+    "AveragePool GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization Resize Upsample "
+    "QuantizeLinear DequantizeLinear DynamicQuantizeLinear RMSNormalization SimplifiedLayerNormalization Mish "
+    "Reciprocal Pow SkipLayerNormalization SkipSimplifiedLayerNormalization Expand"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operation: what goes in and out, by name."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    def input(self, i: int) -> str:
+        """The i-th input, "" where it is absent."""
+        return self.inputs[i] if i < len(self.inputs) else ""
+
+    def number(self, name: str, default: float) -> float:
+        """A numeric attribute."""
+        value = self.attributes.get(name, default)
+        return float(value) if isinstance(value, (int, float)) else default
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        value = self.attributes.get(name, default)
+        return value if isinstance(value, int) else default
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, None where it is absent."""
+        value = self.attributes.get(name)
+        return tuple(value) if isinstance(value, list) and all(isinstance(v, int) for v in value) else None
+
+    def text(self, name: str, default: str) -> str:
+        """A text attribute."""
+        value = self.attributes.get(name)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else default
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A constant as stored; `scale`, `zero` (and `axis`, None for one scale in all) where it is quantised."""
+
+    name: str
+    array: np.ndarray
+    scale: np.ndarray | None = None
+    zero: np.ndarray | None = None
+    axis: int | None = None
+
+    def dense(self) -> np.ndarray:
+        """The numbers it stands for, in a float type."""
+        if self.scale is None or self.zero is None:
+            return check.wide(self.array) if check.is_float(self.array.dtype) else self.array.astype(np.float64)
+        shape = [1] * self.array.ndim
+        if self.axis is not None:
+            shape[self.axis] = -1
+        return (self.array.astype(np.float64) - self.zero.reshape(shape)).astype(np.float32) * self.scale.reshape(shape)
+
+
+@dataclass
+class Graph:
+    """The nodes, constants and metadata of a model file."""
+
+    path: Path
+    producers: dict[str, Node] = field(default_factory=dict)
+    consumers: dict[str, list[Node]] = field(default_factory=dict)
+    tensors: dict[str, Any] = field(default_factory=dict)  # name -> TensorProto, or an array that a node spells out
+    outputs: list[str] = field(default_factory=list)
+    ranks: dict[str, int] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    opset: int = 1
+    bytes_read: int = 0
+    _known: dict[str, Constant | None] = field(default_factory=dict)
+
+    def problem(self, what: str) -> LoadError:
+        """A complaint about this file."""
+        return LoadError(f"load: {self.path}: {what}")
+
+    # -- constants --------------------------------------------------------------------------------------------------
+
+    def constant(self, name: str, depth: int = 0) -> Constant | None:
+        """The constant called `name`, followed through transposes, reshapes, casts and dequantisation; else None."""
+        if name not in self._known:
+            self._known[name] = None  # what a cycle meets
+            self._known[name] = self._constant(name, depth)
+        return self._known[name]
+
+    def _constant(self, name: str, depth: int) -> Constant | None:
+        if name in self.tensors:
+            return Constant(name, self._read(name))
+        node = self.producers.get(name)
+        if node is None or depth > 20 or not node.inputs or node.op not in _FOLDS:
+            return None
+        inner = self.constant(node.input(0), depth + 1)
+        try:
+            return None if inner is None else _FOLDS[node.op](self, node, inner)
+        except (ValueError, IndexError, TypeError) as e:  # a perm, a shape or an axis that does not fit
+            if isinstance(e, LoadError):
+                raise
+            raise self.problem(f"the {node.op} after the constant {inner and inner.name!r} does not fit it.") from None
+
+    def scalar(self, name: str) -> float | None:
+        """A constant that is one number; None where it is not."""
+        c = self.constant(name) if name else None
+        return float(c.dense().reshape(-1)[0]) if c is not None and c.array.size == 1 else None
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A constant list of integers (axes, a shape)."""
+        c = self.constant(name) if name else None
+        return None if c is None or c.array.dtype.kind not in "iu" else tuple(int(v) for v in c.array.reshape(-1)[:64])
+
+    def axes(self, node: Node, at: int = 1) -> tuple[int, ...] | None:
+        """The axes of a Squeeze, Unsqueeze or Reduce: an attribute in old opsets, an input in new ones."""
+        given = node.integers("axes")
+        return given if given is not None else self.integers(node.input(at))
+
+    def shape_of(self, name: str) -> tuple[int | None, ...] | None:
+        """A shape that is computed in the graph, as far as constants tell it: (None, None, 64)."""
+        known = self.integers(name)
+        node = self.producers.get(name)
+        if known is not None or node is None or node.op != "Concat":
+            return known
+        parts = [self.integers(i) for i in node.inputs]  # torch and paddle give each unknown length alone
+        return tuple(v for part in parts for v in (part if part is not None else (None,)))
+
+    def describe(self, name: str) -> tuple[tuple[int, ...], str]:
+        """Shape and type of a stored tensor, without reading it."""
+        t = self.tensors[name]
+        if isinstance(t, np.ndarray):
+            return t.shape, t.dtype.name
+        return tuple(t.dims), _type_name(t.data_type)
+
+    def rank(self, name: str) -> int | None:
+        """How many axes a tensor has, where the file tells."""
+        more = 0
+        for _ in range(MOST_STEPS):
+            if name in self.ranks:
+                return self.ranks[name] + more
+            if name in self.tensors:
+                return len(self.describe(name)[0]) + more
+            node = self.producers.get(name)
+            if node is None:
+                return None
+            if node.op in ("Gemm", "Flatten"):
+                return 2 + more
+            if node.op == "Reshape":
+                shape = self.shape_of(node.input(1))
+                return None if shape is None else len(shape) + more
+            if node.op == "Transpose" and node.integers("perm"):
+                return len(node.integers("perm") or ()) + more
+            if node.op in ("Squeeze", "Unsqueeze") and self.axes(node) is not None:
+                more += len(self.axes(node) or ()) * (1 if node.op == "Unsqueeze" else -1)
+            elif node.op == "Gather" and (node.input(1) in self.tensors or node.input(1) in self.ranks):
+                more += (self.rank(node.input(1)) or 0) - 1
+            elif node.op in ("ReduceMean", "ReduceMax", "ReduceSum") and self.axes(node) is not None:
+                more -= 0 if node.integer("keepdims", 1) else len(self.axes(node) or ())
+            elif node.op in ("Conv", "FusedConv") and node.input(1) in self.tensors:
+                return len(self.describe(node.input(1))[0]) + more
+            elif node.op not in ELEMENTWISE and node.op not in ("Add", "Sub", "Mul", "Div", "MatMul"):
+                return None
+            weightless = [i for i in node.inputs if i and i not in self.tensors]
+            name = (weightless or list(node.inputs) or [""])[0]
+        return None
+
+    # -- bytes ------------------------------------------------------------------------------------------------------
+
+    def _read(self, name: str) -> np.ndarray:
+        t = self.tensors[name]
+        if isinstance(t, np.ndarray):
+            return t
+        shape, kind = self.describe(name)
+        if kind in ("string", "complex64", "complex128", "int4", "uint4", "int2", "uint2", "float4e2m1"):
+            raise self.problem(f"{name!r} is stored as {kind}; 8-bit integers or floats are needed, so export it so.")
+        dtype = _dtype(kind)
+        if dtype is None:
+            raise self.problem(f"{name!r} has the unknown type number {t.data_type}; write the file again.")
+        if len(shape) > MOST_AXES or any(d <= 0 for d in shape):
+            raise self.problem(
+                f"{name!r} has shape {shape[:MOST_AXES]}; at most {MOST_AXES} axes, none empty, will do."
+            )
+        count = math.prod(shape)
+        if t.data_location == 1:
+            return self._external(name, {_text(e.key): _text(e.value) for e in t.external_data}, shape, dtype)
+        raw = t.raw_data if t.HasField("raw_data") else None
+        values = getattr(t, _FIELDS.get(kind, "int32_data"))
+        held = len(values) if raw is None else len(raw) / dtype.itemsize
+        if held != count:
+            raise self.problem(
+                f"{name!r} claims shape {shape}, which is {count:,} numbers, and the file holds {held:,.0f} of them; "
+                f"the file is damaged, so fetch it again."
+            )
+        if raw is not None:
+            return read_only(np.frombuffer(raw, dtype).reshape(shape))
+        if kind in _FIELDS:
+            a = np.array(values, dtype)
+        else:  # int32_data holds bit patterns of 16- and 8-bit floats, and values of small integers
+            bits = np.array(values, np.int32)
+            a = bits.astype(f"u{dtype.itemsize}").view(dtype) if check.is_float(dtype) else bits.astype(dtype)
+        return read_only(a.reshape(shape))
+
+    def _external(self, name: str, where: dict[str, str], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        location = where.get("location", "")
+        windows = PureWindowsPath(location)
+        if not location or "\0" in location or windows.drive or windows.root or ".." in windows.parts:
+            raise self.problem(f"{name!r} lies in {location!r}; its file must be inside the folder of the model.")
+        file = self.path.parent / PurePosixPath(location)
+        # Both may be links into one store (the hub's cache keeps files so): beside where the model really lies is fine.
+        folders = {self.path.parent.resolve(), self.path.resolve().parent}
+        if not any(file.resolve().is_relative_to(folder) for folder in folders):
+            raise self.problem(
+                f"{name!r} lies in {location!r}, a link that leaves the folder of the model; copy it there."
+            )
+        if not file.is_file():
+            raise self.problem(f"{name!r} lies in {location!r}, which is not there; put that file beside the model.")
+        needed = math.prod(shape) * dtype.itemsize
+        try:
+            offset, length = int(where.get("offset") or 0), int(where.get("length") or needed)
+        except ValueError:
+            raise self.problem(f"{name!r} has an offset or length that is no number; write the file again.") from None
+        if offset < 0 or length != needed or offset + needed > file.stat().st_size:
+            raise self.problem(
+                f"{name!r} has shape {shape}, so {needed:,} bytes, and claims {length:,} at offset {offset:,} of "
+                f"{location!r}, which has {file.stat().st_size:,}; the files do not belong together or are damaged."
+            )
+        self.bytes_read += needed
+        return np.memmap(file, dtype, "r", offset=offset, shape=shape)
+
+
+def _dequantize(graph: Graph, node: Node, c: Constant) -> Constant:
+    scale, zero = graph.constant(node.input(1)), graph.constant(node.input(2)) if node.input(2) else None
+    if scale is None or (zero is None and node.input(2)) or c.scale is not None:
+        raise graph.problem(f"the scale of {c.name!r} is computed while the model runs; a constant one is needed.")
+    return quantized(graph, c, scale, zero, node.integer("axis", 1))
+
+
+def quantized(graph: Graph, c: Constant, scale: Constant, zero: Constant | None, axis: int) -> Constant:
+    """`c` read as  (q - zero) * scale,  one scale for all or one for each index of `axis`."""
+    s = scale.dense().astype(np.float32)
+    z = np.zeros(1) if zero is None else zero.dense()
+    if not np.isfinite(s).all() or not np.isfinite(z).all():
+        raise graph.problem(f"the scale of {c.name!r} is not finite; fetch the file again.")
+    if s.size == 1 and z.size == 1:
+        return replace(c, scale=s.reshape(()), zero=z.reshape(()), axis=None)
+    axis += c.array.ndim if axis < 0 else 0
+    size = c.array.shape[axis]
+    if s.ndim > 1 or s.size not in (1, size) or z.size not in (1, size):
+        raise graph.problem(
+            f"{c.name!r} has shape {c.array.shape} and scales of shape {s.shape}; one scale per label is handled and "
+            f"scales by block are not, so export the last layer in 8 bits per channel, or in float."
+        )
+    spread = [np.broadcast_to(v.reshape(-1), (size,)) for v in (s, z)]
+    return replace(c, scale=spread[0], zero=spread[1], axis=axis)
+
+
+def _reshape(graph: Graph, node: Node, c: Constant) -> Constant | None:
+    old = c.array.shape
+    if node.op == "Reshape":
+        shape = graph.integers(node.input(1))
+        if shape is None:
+            return None
+        new = tuple(old[i] if d == 0 and not node.integer("allowzero", 0) else d for i, d in enumerate(shape))
+    elif node.op == "Flatten":
+        at = node.integer("axis", 1)
+        new = (math.prod(old[:at]), math.prod(old[at:]))
+    else:
+        axes = graph.axes(node)
+        if node.op == "Squeeze":
+            axes = axes if axes is not None else tuple(i for i, d in enumerate(old) if d == 1)
+            new = np.squeeze(np.broadcast_to(0, old), axes).shape
+        elif axes is None or len(axes) > MOST_AXES:
+            return None
+        else:
+            new = np.expand_dims(np.broadcast_to(0, old), axes).shape
+    array = read_only(c.array.reshape(new))
+    if c.axis is None:
+        return replace(c, array=array)
+    kept = [i for i, d in enumerate(array.shape) if d == old[c.axis]]
+    if len(kept) != 1 or old[c.axis] == 1:
+        return None
+    return replace(c, array=array, axis=kept[0])
+
+
+def _transpose(graph: Graph, node: Node, c: Constant) -> Constant:
+    perm = node.integers("perm") or tuple(range(c.array.ndim))[::-1]
+    axis = None if c.axis is None else perm.index(c.axis)
+    return replace(c, array=c.array.transpose(perm), axis=axis)
+
+
+def _cast(graph: Graph, node: Node, c: Constant) -> Constant | None:
+    to = _dtype(_type_name(node.integer("to", 0)))
+    if to is None or c.scale is not None:
+        return c if c.scale is not None and to == np.float32 else None
+    if check.is_float(to) and check.is_float(c.array.dtype) and to.itemsize >= c.array.dtype.itemsize:
+        return c  # widening changes no value, and rows are widened a block at a time anyway
+    return replace(c, array=read_only(c.array.astype(to)))
+
+
+def _same(graph: Graph, node: Node, c: Constant) -> Constant:
+    return c
+
+
+_FOLDS = {"Identity": _same, "Cast": _cast, "Transpose": _transpose, "DequantizeLinear": _dequantize}
+_FOLDS |= dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape)
+
+
+def _type_name(number: int) -> str:
+    import onnx
+
+    try:
+        name = onnx.TensorProto.DataType.Name(number).lower()
+    except ValueError:
+        return f"type {number}"
+    return {"float": "float32", "double": "float64"}.get(name, name)
+
+
+def _dtype(kind: str) -> np.dtype | None:
+    import ml_dtypes
+
+    if kind in ("bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
+        return np.dtype(getattr(ml_dtypes, kind.replace("float8e", "float8_e")))
+    plain = {"bool", "float16", "float32", "float64"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
+    return np.dtype(kind).newbyteorder("<") if kind in plain else None
+
+
+def read(path: Path) -> Graph:
+    """The graph of a model file."""
+    try:
+        import onnx
+    except ImportError:
+        raise missing_extra("load", "onnx", "onnx") from None
+    graph = Graph(path)
+    if not path.is_file():  # a pipe would be waited for
+        raise graph.problem("this is not a file; the path of an ONNX model is needed.")
+    try:
+        model = onnx.load_model(path, format="protobuf", load_external_data=False)
+        _fill(graph, model)
+        graph.bytes_read = path.stat().st_size
+    except OSError as e:
+        raise graph.problem(f"the file cannot be read ({e.strerror or e}).") from None
+    except LoadError:
+        raise
+    except Exception as e:  # protobuf raises what it likes, and nothing of the file has been believed yet
+        raise graph.problem(
+            f"this is not a whole ONNX model ({type(e).__name__} while parsing); fetch the file again."
+        ) from None
+    if not graph.producers or not graph.outputs:
+        raise graph.problem("there is no graph with outputs in it; an ONNX model is needed, so fetch the file again.")
+    return graph
+
+
+def _fill(graph: Graph, model: Any) -> None:
+    g = model.graph
+    graph.opset = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")], default=1)
+    graph.metadata = {_text(p.key): _text(p.value) for p in model.metadata_props}
+    graph.outputs = [_text(o.name) for o in g.output]
+    for v in (*g.input, *g.value_info, *g.output):
+        if v.type.tensor_type.HasField("shape"):
+            graph.ranks[_text(v.name)] = len(v.type.tensor_type.shape.dim)
+    graph.tensors = {_text(t.name): t for t in g.initializer}
+    for n in g.node:
+        inputs, outputs = (tuple(map(_text, names)) for names in (n.input, n.output))
+        node = Node(_text(n.op_type), inputs, outputs, {_text(a.name): _value(a) for a in n.attribute})
+        if node.op == "Constant" and node.outputs:
+            value = next((v for k, v in node.attributes.items() if k.startswith("value")), None)
+            if isinstance(value, (int, float)) or (isinstance(value, list) and value):
+                value = read_only(np.array(value, np.int64 if np.array(value).dtype.kind == "i" else np.float32))
+            if value is not None and not isinstance(value, (bytes, list)):
+                graph.tensors[node.outputs[0]] = value
+            continue
+        for name in node.outputs:
+            if name:
+                graph.producers.setdefault(name, node)
+        for name in dict.fromkeys(node.inputs):
+            if name:
+                graph.consumers.setdefault(name, []).append(node)
+
+
+def _text(v: str | bytes) -> str:
+    """A name; protobuf gives bytes where it is not UTF-8."""
+    return v if isinstance(v, str) else v.decode("utf-8", "backslashreplace")
+
+
+def _value(a: Any) -> Any:
+    """A plain value, a TensorProto, or None for what is of no use here (subgraphs, types)."""
+    one = {1: "f", 2: "i", 3: "s", 4: "t"}.get(a.type)
+    if one:
+        return getattr(a, one)
+    several = {6: "floats", 7: "ints", 8: "strings"}.get(a.type)
+    return list(getattr(a, several)) if several else None
