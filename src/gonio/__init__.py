@@ -1,6 +1,7 @@
 """gonio: what the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
 
 from gonio.errors import GonioError
+from gonio.gauge import canonical, dial, fragility, gauge_of, reachable, same_model
 from gonio.head import Head, Source
 from gonio.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
 from gonio.load import load
@@ -16,5 +17,11 @@ __all__ = [
     "Nonnegative",
     "Observed",
     "Source",
+    "canonical",
+    "dial",
+    "fragility",
+    "gauge_of",
     "load",
+    "reachable",
+    "same_model",
 ]

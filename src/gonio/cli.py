@@ -32,7 +32,7 @@ class _Gonio(click.Group):
             ctx.exit(0)
 
 
-@click.group(cls=_Gonio, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Gonio, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="gonio", message="gonio %(version)s")
 def main() -> None:
     """What the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
@@ -83,6 +83,69 @@ def info(head: Head, as_json: bool) -> None:
     from gonio.report import text
 
     click.echo(text.info(p))
+
+
+@main.command()
+@model_options
+@click.argument("labels_", metavar="LABEL LABEL", nargs=2)
+@click.option("--cosine", type=float, required=True, help="The cosine wanted, from -1 to 1.")
+@click.option("--out", metavar="DIR", help="Write the equivalent checkpoint here, in the model's own format.")
+@click.option("--same-type", is_flag=True, help="Keep the head of a 16-bit model in 16 bits (default: float32).")
+@click.option("--head-only", is_flag=True, help="Write the head alone, as DIR/head.safetensors.")
+@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
+@click.option("--embeddings", metavar="FILE", help="Bound and measure the difference over these (.npy).")
+@click.option("--radius", type=float, help="Bound it over all inputs of at most this length.")
+def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embeddings, radius) -> None:
+    """Give two labels of MODEL any cosine, with every prediction left as it is."""
+    from gonio.gauge import dial as dial_
+    from gonio.report import text
+
+    a, b = (_label(head, x) for x in labels_)
+    points = None if embeddings is None else _array(embeddings)
+    result = dial_(head, a, b, cosine=cosine, embeddings=points, radius=radius)
+    click.echo(text.dialled(result))
+    if out is None:
+        return
+    from gonio.gauge.export import export, measure, standalone
+
+    if head_only:
+        path = standalone(result.head, f"{out}/head.safetensors", overwrite=overwrite)
+        click.echo(f"  written    {path} (the head alone)")
+        return
+    written = export(result.head, head, out, precision="same" if same_type else "float32", overwrite=overwrite)
+    click.echo(text.written(written, measure(written, result)))
+
+
+@main.command()
+@click.argument("models", metavar="MODEL MODEL", nargs=2)
+@click.option("--link", type=click.Choice(get_args(Link)), help="How scores become predictions, in both.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def compare(models, link, as_json) -> None:
+    """Say whether two models are one: is one head a gauge transform of the other?"""
+    from gonio.gauge import same_model
+    from gonio.load import load
+
+    a, b = (load(m, link=link) for m in models)
+    result = same_model(a, b)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(result.to_dict(), indent=2))
+        return
+    from gonio.report import text
+
+    click.echo(text.compared(a, b, result))
+
+
+def _label(head: Head, text: str) -> str | int:
+    """A label as typed: its name, or #12 for row 12."""
+    return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text
+
+
+def _array(path: str):
+    from gonio import inputs
+
+    return inputs.parse(f"observed:{path}").F  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

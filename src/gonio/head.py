@@ -38,22 +38,15 @@ class Source:
     assumed: frozenset[str] = frozenset()
     padded: tuple[int, ...] = ()
     tensors: Mapping[str, str] = field(default_factory=dict)  # part of the head -> tensor it was read from
+    turned: bool = False  # the table is stored (dim, labels)
+    factor: float = 1.0  # rows are read times this
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decided", MappingProxyType(dict(self.decided)))
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
 
     def __reduce__(self):  # a read-only view of a dict cannot be pickled
-        tensors = dict(self.tensors)
-        return Source, (
-            self.place,
-            self.format,
-            self.bytes_read,
-            dict(self.decided),
-            self.assumed,
-            self.padded,
-            tensors,
-        )
+        return Source, tuple(dict(v) if isinstance(v, Mapping) else v for v in vars(self).values())
 
 
 class Head:

@@ -162,6 +162,7 @@ def draft(archive: Archive, whole: Mapping[str, Any], files: Files, tensor: str 
         tied = find(archive, EMBEDDINGS) == weight and weight not in TOKEN_HEADS
         factor, scaling = _factor(config)
         out = Draft(place, archive.format, names.rows_of(archive, weight, factor=factor))
+        out.factor = factor
         if scaling:
             out.decide("scale", scaling)
         _link(out, config, task, name)

@@ -32,6 +32,8 @@ class Draft:
     decided: dict[str, str] = field(default_factory=dict)
     assumed: set[str] = field(default_factory=set)
     tensors: dict[str, str] = field(default_factory=dict)
+    turned: bool = False
+    factor: float = 1.0
 
     def decide(self, part: str, why: str, *, assumed: bool = False) -> None:
         """Note why a part is as it is, and whether that was a guess."""
@@ -65,6 +67,8 @@ class Draft:
             assumed=frozenset(self.assumed),
             padded=self.padded,
             tensors=self.tensors,
+            turned=self.turned,
+            factor=self.factor,
         )
         return Head(
             self.rows,

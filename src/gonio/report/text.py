@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gonio.gauge import Chain, Dialled, SameModel, Transform
+from gonio.gauge.export import Written
 from gonio.head import Head
 from gonio.profile import Profile
 
@@ -60,6 +62,55 @@ def info(p: Profile) -> str:
     for part, value, why in lines:
         out += _line(part, value, why, {"head": "weight"}.get(part, part) in assumed)
     return "\n".join(out)
+
+
+def dialled(r: Dialled) -> str:
+    """What `gonio dial` prints."""
+    said = r.to_dict()
+    a, b = (printable(x) for x in said["labels"])
+    how = f"a {r.transform.name} map of rows and embeddings"
+    if r.translation is not None:
+        length = float(np.linalg.norm(r.translation))
+        share = length / (float(r.before.norms.mean()) or 1.0)
+        how = f"one vector of length {length:.4g}, {share:.2g} of the mean row's, added to all {len(r.head):,} rows"
+    return "\n".join(
+        (
+            f"cos('{a}', '{b}') = {said['cosine_before']:.6f} becomes {said['cosine']:.6f}",
+            f"  by         {how}",
+            f"  proven     no probability differs by more than {said['bound']:.2g} over {said['over']}",
+            f"  measured   {said['max_probability_difference']:.2g} at most, on {len(r.points):,} embeddings",
+        )
+    )
+
+
+def written(w: Written, difference: tuple[float, float]) -> str:
+    """What `gonio dial --out` adds: where the checkpoint is and what its rounding does."""
+    proven, measured = difference
+    lines = [
+        f"  written    {w.path} (head in {w.tensor}, {w.dtype}{', untied from the embeddings' if w.untied else ''})",
+        f"  as written no probability differs by more than {proven:.2g} (proven), {measured:.2g} (measured)",
+    ]
+    return "\n".join(lines)
+
+
+def compared(a: Head, b: Head, r: SameModel) -> str:
+    """What `gonio compare` prints."""
+    said = {True: "the same, as far as heads can tell", False: "not the same", None: "cannot be told from the heads"}
+    places = [printable(h.source.place if h.source else "a head") for h in (a, b)]
+    lines = [
+        f"{places[0]} and {places[1]}: {said[r.same]}",
+        *textwrap.wrap(printable(r.reason), WIDTH, initial_indent="  because    ", subsequent_indent=" " * 13),
+        f"  residual   {r.residual:.3g} of the rows; rounding explains {r.rounding:.3g}",
+    ]
+    if r.transform is not None and r.same:
+        lines.append(f"  map        {printable(_steps(r.transform))}")
+    if len(r.worst) and r.same is False:
+        lines.append(f"  differ     {some([a.labels[i] for i in r.worst])}")
+    return "\n".join(lines)
+
+
+def _steps(t: Transform) -> str:
+    return ", then ".join(s.name for s in t.steps) if isinstance(t, Chain) else t.name
 
 
 def _line(part: str, value: str, why: str, assumed: bool) -> list[str]:

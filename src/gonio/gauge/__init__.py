@@ -1,0 +1,48 @@
+"""What may change while the model does not: groups, the cosine dial, fragility, canonical forms, same-model test."""
+
+from __future__ import annotations
+
+from gonio.gauge.canonical import Canonical, canonical
+from gonio.gauge.dial import Dialled, dial
+from gonio.gauge.group import Gauge, gauge_of, reachable
+from gonio.gauge.reach import Reach, fragility, smallest_translation
+from gonio.gauge.same import SameModel, same_model
+from gonio.gauge.transforms import (
+    BiasShift,
+    Chain,
+    Diagonal,
+    InputShift,
+    LayerNormShift,
+    Linear,
+    Rotation,
+    RowScaling,
+    Scaling,
+    Transform,
+    Translation,
+)
+
+__all__ = [
+    "BiasShift",
+    "Canonical",
+    "Chain",
+    "Diagonal",
+    "Dialled",
+    "Gauge",
+    "InputShift",
+    "LayerNormShift",
+    "Linear",
+    "Reach",
+    "Rotation",
+    "RowScaling",
+    "SameModel",
+    "Scaling",
+    "Transform",
+    "Translation",
+    "canonical",
+    "dial",
+    "fragility",
+    "gauge_of",
+    "reachable",
+    "same_model",
+    "smallest_translation",
+]
