@@ -11,8 +11,11 @@ from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegativ
 small = st.integers(-4, 4).map(float) | st.floats(-4, 4, width=32).filter(lambda x: x == 0 or abs(x) > 1e-3)
 
 
+FEW, NARROW = st.integers(2, 7), st.integers(1, 5)
+
+
 @st.composite
-def tables(draw, labels=st.integers(2, 7), dim=st.integers(1, 5)):
+def tables(draw, labels=FEW, dim=NARROW):
     """Rows with everything that goes wrong: equal rows, zero rows, multiples, low rank."""
     n, d = draw(labels), draw(dim)
     W = draw(hnp.arrays(np.float64, (n, d), elements=small))
@@ -31,9 +34,7 @@ def tables(draw, labels=st.integers(2, 7), dim=st.integers(1, 5)):
 
 
 @st.composite
-def heads(
-    draw, links=("softmax", "sigmoid", "dot", "cosine"), labels=st.integers(2, 7), dim=st.integers(1, 5), inputs=False
-):
+def heads(draw, links=("softmax", "sigmoid", "dot", "cosine"), labels=FEW, dim=NARROW, inputs=False):
     W = draw(tables(labels, dim))
     n, d = W.shape
     link = draw(st.sampled_from(links))

@@ -111,7 +111,8 @@ class Head:
                 raise GonioError(f"Head: softcap is {softcap}; a positive number is needed, or None for none.")
         if source is not None and source.padded and not (0 <= min(source.padded) <= max(source.padded) < n):
             raise GonioError(f"Head: source.padded names row {max(source.padded)}; the head has rows 0 to {n - 1}.")
-        rows.survey()  # finds NaN and infinities now, not in the middle of a proof
+        if not rows.derived:
+            rows.survey()  # finds NaN and infinities now, not in the middle of a proof
         put = object.__setattr__
         put(self, "rows", rows)
         put(self, "bias", bias)

@@ -51,7 +51,7 @@ class Rows:
     `whole` is called.
     """
 
-    __slots__ = ("_seen", "kind", "shape", "stored", "unpack")
+    __slots__ = ("_seen", "derived", "kind", "shape", "stored", "unpack")
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Rows:
         unpack: Callable[[np.ndarray, Selection], np.ndarray] | None = None,
         kind: str | None = None,
         who: str = "Head",
+        derived: bool = False,
     ) -> None:
         if unpack is None:
             stored = check.matrix(stored, who, "W")
@@ -75,6 +76,7 @@ class Rows:
         self.unpack = unpack
         self.kind = kind or stored.dtype.name
         self.shape = (stored.shape[0], dim if dim is not None else stored.shape[1])
+        self.derived = derived  # computed from rows that were surveyed: its own survey can wait until it is needed
         self._seen: Survey | None = None
 
     @property

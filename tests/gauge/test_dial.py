@@ -104,7 +104,7 @@ def test_links_without_translation_are_dialled_by_a_linear_map():
         assert result.translation is None
         assert result.cosine == pytest.approx(-0.9)
         assert result.max_probability_difference < 1e-9
-        with pytest.raises(GonioError, match="cannot have cosine -1 in any equivalent head"):
+        with pytest.raises(GonioError, match="cannot have cosine -1 in any equivalent head of this kind"):
             dial(h, 0, 1, cosine=-1)
     for h in (Head(W, link="cosine"), Head(W, link="dot", trained="factors")):
         with pytest.raises(GonioError, match="leave every cosine as it is"):

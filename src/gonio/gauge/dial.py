@@ -40,8 +40,12 @@ class Dialled:
     labels: tuple[int, int]
     transform: Transform
     cosine: float
-    bound: float
     meant: Meant
+
+    @cached_property
+    def bound(self) -> float:
+        """Proven: no probability of any label differs by more, over the inputs meant."""
+        return _bound(self.before, self.head, self.transform, self.meant)
 
     @property
     def over(self) -> str:
@@ -126,12 +130,13 @@ def dial(
         raise GonioError(f"dial: {head.labels[i]!r} is one label, whose cosine with itself is 1; give two labels.")
     if not isinstance(cosine, (int, float, np.floating)) or not -1 <= cosine <= 1:
         raise GonioError(f"dial: the cosine is {cosine!r}; a number from -1 to 1 is needed.")
-    reach = reachable(head, i, j)["all"]
+    table = reachable(head, i, j)
+    reach = table.get("translation") or table.get("linear") or table["all"]
     x, y = head[i].astype(np.float64), head[j].astype(np.float64)
     if cosine not in reach and cosine_of(x, y) != cosine:
         raise GonioError(
-            f"dial: {head.labels[i]!r} and {head.labels[j]!r} cannot have cosine {cosine:g} in any equivalent head: "
-            f"{reach.why}; what can be reached is {reach}."
+            f"dial: {head.labels[i]!r} and {head.labels[j]!r} cannot have cosine {cosine:g} in any equivalent head "
+            f"of this kind: {reach.why}; what can be reached is {reach}."
         )
     transform: Transform
     if Translation in gauge_of(head).kinds:
@@ -142,7 +147,7 @@ def dial(
     moved = transform.apply(head)
     meant = inputs_meant(head, embeddings, radius)
     got = cosine_of(moved[i], moved[j])
-    return Dialled(head, moved, (i, j), transform, got, _bound(head, moved, transform, meant), meant)
+    return Dialled(head, moved, (i, j), transform, got, meant)
 
 
 def linear_map(a: np.ndarray, b: np.ndarray, target: float) -> np.ndarray:

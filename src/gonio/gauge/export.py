@@ -22,6 +22,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.gauge.dial import Dialled
 from gonio.head import Head
+from gonio.parallel import in_threads, spans
 
 Precision = Literal["float32", "same"]
 SAFETENSORS = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -143,24 +144,42 @@ class _Stored:
         self.shape = (d, n) if self.turned else (n, d)
         self.nbytes = n * d * self.dtype.itemsize
 
-    def blocks(self) -> Iterator[np.ndarray]:
+    def whole(self) -> np.ndarray:
+        """The table as it is to be stored."""
+        rows = self._rounded(self.head.W)
+        return np.ascontiguousarray(rows.T) if self.turned else rows
+
+    def write_at(self, handle: int, place: int) -> None:
+        """Write the table at a place of an open file, block by block over the cores."""
         if self.turned:
-            yield np.ascontiguousarray(self._rounded(self.head.W).T)
+            _write_all(handle, self.whole(), place)
             return
-        size = max(1, BLOCK // (8 * self.head.shape[1]))
-        for _, block in self.head.blocks(size):
-            yield self._rounded(block)
+        n, d = self.head.shape
+
+        def put(span: tuple[int, int]) -> None:
+            block = self._rounded(self.head.rows[span[0] : span[1]])
+            _write_all(handle, block, place + span[0] * d * self.dtype.itemsize)
+
+        in_threads(put, spans(n, max(1, (1 << 20) // (8 * d))))
 
     def _rounded(self, block: np.ndarray) -> np.ndarray:
         if self.factor is not None:
             block = block / self.factor
-        out = block.astype(self.dtype)
-        if not np.isfinite(out.astype(np.float32)).all():
+        with np.errstate(over="ignore"):
+            out = block.astype(self.dtype)
+            total = np.add.reduce(out if out.dtype.kind == "f" else out.astype(np.float32), axis=None)
+        # A sum is finite only if every entry is: one cheap look for the usual case.
+        if not np.isfinite(total) and not np.isfinite(out.astype(np.float64)).all():
             raise GonioError(f"export: the head has entries beyond what {self.name} holds; write it in float32.")
         return out
 
-    def whole(self) -> np.ndarray:
-        return np.concatenate(list(self.blocks())).reshape(self.shape)
+
+def _write_all(handle: int, block: np.ndarray, place: int) -> None:
+    """All bytes of a block at a place: one call may write only a part."""
+    left = memoryview(np.ascontiguousarray(block).view(np.uint8).reshape(-1).data)
+    while len(left):
+        done = os.pwrite(handle, left, place)
+        left, place = left[done:], place + done
 
 
 # -- whole places, moved into place at the end -----------------------------------------------------------------------
@@ -300,8 +319,9 @@ def _write_safetensors(target: Path, parts: Mapping[str, Any], about: Mapping[st
             elif isinstance(part, np.ndarray):
                 f.write(part.tobytes())
             else:
-                for block in part.blocks():
-                    f.write(block.tobytes())
+                f.flush()
+                part.write_at(f.fileno(), f.tell())
+                f.seek(0, os.SEEK_END)
 
 
 def _copy_bytes(path: Path, start: int, count: int, out: Any) -> None:

@@ -58,7 +58,7 @@ class Times:
 
 def _lazily(rows: Rows, unpack: Any, dim: int) -> Rows:
     """A table computed from another, block by block: a dialled head of any size costs no second table."""
-    return Rows(rows.stored, dim=dim, unpack=unpack, kind="float64")
+    return Rows(rows.stored, dim=dim, unpack=unpack, kind="float64", derived=True)
 
 
 class Transform:
