@@ -46,3 +46,35 @@ def test_every_public_name_has_a_docstring_and_exists():
 @pytest.mark.parametrize("path", sorted((ROOT / "src").rglob("*.py")), ids=lambda p: p.name)
 def test_every_module_says_what_it_is_for(path):
     assert path.read_text(encoding="utf-8").lstrip().startswith('"""')
+
+
+def test_the_printed_invariance_table_is_the_one_in_the_code():
+    from gonio.gauge.invariance import TABLE
+
+    page = (ROOT / "docs" / "gauge.md").read_text()
+    for q in TABLE:
+        assert f"| {q.name} | " + " | ".join("yes" if g in q.stays else "no" for g in "TMSRP") + " |" in page
+
+
+def test_the_cli_page_is_what_help_prints():
+    assert (ROOT / "docs" / "cli.md").read_text() == cli_page(), "run: python -m tests.contracts.test_docs"
+
+
+def cli_page() -> str:
+    """The command line reference, from --help."""
+    import click
+
+    from gonio.cli import main
+
+    out = ["# The command line\n\nPrinted from `--help`; a test compares.\n"]
+    top = click.Context(main, info_name="gonio", max_content_width=110, terminal_width=110)
+    out.append(f"```\n{main.get_help(top)}\n```\n")
+    for name in main.list_commands(top):
+        command = main.get_command(top, name)
+        context = click.Context(command, info_name=name, parent=top, max_content_width=110, terminal_width=110)
+        out.append(f"## gonio {name}\n\n```\n{command.get_help(context)}\n```\n")
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "cli.md").write_text(cli_page())

@@ -42,7 +42,8 @@ BLOCK = 8 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """What was written: the path, the tensor that holds the head, its type, and whether the head was untied for it."""
+    """What was written: the model (a folder, or the file in it), the tensor that holds the head, its type, and whether
+    the head was untied for it."""
 
     path: Path
     tensor: str
@@ -90,7 +91,7 @@ def export(
     with _new_folder(out, overwrite) as folder:
         target = folder / place.name
         tensor = _file(place, target, rows, source.tensors["W"])
-    return Written(out, tensor, dtype, False)
+    return Written(out / place.name, tensor, dtype, False)
 
 
 def measure(written: Written, dialled: Dialled) -> tuple[float, float]:
@@ -100,7 +101,7 @@ def measure(written: Written, dialled: Dialled) -> tuple[float, float]:
     """
     from gonio.load import load
 
-    old, new = dialled.before, load(written.path, link=dialled.before.link, tensor=written.tensor)
+    old, new = dialled.before, load(written.path, link=dialled.before.link, tensor=written.tensor or None)
     new = new.replace(inputs=old.inputs, softcap=old.softcap)
     v = dialled.translation
     if v is None:
