@@ -7,7 +7,7 @@ a tensor's bytes are touched only when it is asked for, and external ones are me
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -424,3 +424,7 @@ def _value(a: Any) -> Any:
         return getattr(a, one)
     several = {6: "floats", 7: "ints", 8: "strings"}.get(a.type)
     return list(getattr(a, several)) if several else None
+
+
+def shaped(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
