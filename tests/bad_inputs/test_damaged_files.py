@@ -46,6 +46,11 @@ def test_damaged_torch_files(tmp_path):
     survives(tmp_path / "x.bin", old, 60, room=256 * MB)
 
 
+def test_damaged_onnx(tmp_path):
+    raw = real.read("rapidocr_onnxruntime-1.4.4", "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx")
+    survives(tmp_path / "x.onnx", raw, 25)
+
+
 @pytest.mark.parametrize("victim", ["config.json", "tokenizer.json", "model.safetensors.index.json"])
 def test_damaged_files_beside_the_weights(victim, tmp_path):
     rng = np.random.default_rng(0)

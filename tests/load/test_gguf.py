@@ -15,6 +15,7 @@ from gonio.errors import GonioError, LoadError, MissingExtraError
 from gonio.head import Head, Source
 from gonio.load import gguf as ours
 from gonio.load import gguf_file, load
+from tests.mutate import survives
 
 gguf = pytest.importorskip("gguf")
 TYPES = gguf.GGMLQuantizationType
@@ -476,31 +477,8 @@ def test_a_truncated_model_is_refused_wherever_it_ends(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_0"])
-def test_mutated_files_give_a_head_or_one_sentence(tmp_path, kind):
-    rng = np.random.default_rng(3)
+def test_damaged_files_give_a_head_or_one_sentence(tmp_path, kind):
     tensors = {"output_norm.weight": GAIN[:32], "output.weight": TABLE[:4, :32]}
     keys = {**RMS, "vocab_size": 4, "logit_scale": 0.5, "final_logit_softcapping": 30.0}
     good = written(tmp_path / "m.gguf", "llama", tensors, tokens=TOKENS[:4], kind=TYPES[kind], keys=keys).read_bytes()
-    path, said = tmp_path / "x.gguf", []
-    for _ in range(150):
-        raw = bytearray(good)
-        how = rng.integers(4)
-        if how == 0:
-            for at in rng.integers(0, len(raw), rng.integers(1, 6)):
-                raw[at] = rng.integers(256)
-        elif how == 1:  # a count, a length or an offset becomes giant
-            at = rng.integers(len(raw) - 8)
-            raw[at : at + 8] = struct.pack("<Q", int(rng.integers(1, 2**63)))
-        elif how == 2:
-            del raw[rng.integers(len(raw)) :]
-        else:
-            a, b = np.sort(rng.integers(0, len(raw), 2))
-            at = rng.integers(len(raw))
-            raw[at:at] = raw[a:b]
-        path.write_bytes(raw)
-        try:
-            assert isinstance(ours.draft(path, None).finish(), Head)
-        except GonioError as e:
-            said.append(str(e))
-    assert said
-    assert all("\n" not in x for x in said)
+    survives(tmp_path / "x.gguf", good, 250)
