@@ -24,8 +24,7 @@ def cases(toy: bool) -> Cases:
         head = gonio.load(path)
 
         def dial_and_write() -> int:
-            moved = gonio.dial(head, 3, 5, cosine=-1).head
-            export(moved, head, folder / "out", overwrite=True)
+            export(gonio.dial(head, 3, 5, cosine=-1), folder / "out", overwrite=True)
             return (folder / "out" / "model.safetensors").stat().st_size
 
         def copy() -> int:

@@ -55,6 +55,10 @@ def test_what_is_already_read_only_is_shared_not_copied():
     fixed = W.copy()
     fixed.flags.writeable = False
     assert np.shares_memory(Head(fixed, link="softmax").W, fixed)
+    writable = W.copy()
+    view = writable[:]
+    view.flags.writeable = False  # read-only itself, and yet it can change under us
+    assert not np.shares_memory(Head(view, link="softmax").W, writable)
 
 
 def test_logits_are_w_f_plus_b():

@@ -38,6 +38,7 @@ class Source:
     assumed: frozenset[str] = frozenset()
     padded: tuple[int, ...] = ()
     tensors: Mapping[str, str] = field(default_factory=dict)  # part of the head -> tensor it was read from
+    file: str = ""  # the file that holds the rows
     turned: bool = False  # the table is stored (dim, labels)
     factor: float = 1.0  # rows are read times this
 

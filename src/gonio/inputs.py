@@ -223,10 +223,13 @@ class AfterRMSNorm(Inputs):
         return Problem(W * self.gain, _bias(W, bias), "ball", lambda z: self.gain * z, radius=np.sqrt(len(self.gain)))
 
     def contains(self, x) -> np.ndarray:
-        x = np.atleast_2d(x)
+        x, room, unit = _rounding(x)
         live = self.gain != 0
-        z = np.where(live, x / np.where(live, self.gain, 1), 0)
-        return (x[:, ~live] == 0).all(axis=1) & ((z * z).sum(axis=1) < len(self.gain))
+        scale = np.where(live, self.gain, 1)
+        z = np.where(live, x / scale, 0)
+        off = np.where(live, np.abs(unit * x / scale), 0)
+        most = len(self.gain) * (1 + room) + (2 * np.abs(z) * off + off * off).sum(axis=1)
+        return (x[:, ~live] == 0).all(axis=1) & ((z * z).sum(axis=1) < most)
 
     def sample(self, count, dim, rng):
         return self.gain * _on_sphere(rng.standard_normal((count, dim)))
@@ -278,17 +281,22 @@ class AfterLayerNorm(Inputs):
         return Problem(V, c, "ball", lift, radius=np.sqrt(len(self.gain)))
 
     def contains(self, x) -> np.ndarray:
-        x = np.atleast_2d(x)
+        x, room, unit = _rounding(x)
         live = self.gain != 0
-        z = np.where(live, (x - self.shift) / np.where(live, self.gain, 1), 0)
-        rest = (z * z).sum(axis=1)
-        missing, total = (~live).sum(), z.sum(axis=1)
+        scale = np.where(live, self.gain, 1)
+        z = np.where(live, (x - self.shift) / scale, 0)
+        off = np.where(live, np.abs(unit * x / scale), 0)
+        rest, total = (z * z).sum(axis=1), z.sum(axis=1)
+        most = len(self.gain) * (1 + room) + (2 * np.abs(z) * off + off * off).sum(axis=1)
+        missing = (~live).sum()
         if missing:  # dead coordinates of z are free to bring the sum to zero, at the least cost in norm
             rest = rest + total * total / missing
             balanced = np.ones(len(x), bool)
         else:
-            balanced = np.abs(total) <= 1e-6 * np.sqrt(len(self.gain) * np.maximum(rest, 1e-300))
-        return (x[:, ~live] == self.shift[~live]).all(axis=1) & balanced & (rest < len(self.gain) * (1 + 1e-12))
+            uneven = 1e-6 if room < 1e-6 else 1e-4
+            balanced = np.abs(total) <= uneven * np.sqrt(len(self.gain) * np.maximum(rest, 1e-300)) + off.sum(axis=1)
+        steady = np.abs(x - self.shift) <= unit * np.abs(self.shift)  # a dead coordinate gives out its shift
+        return steady[:, ~live].all(axis=1) & balanced & (rest < most)
 
     def sample(self, count, dim, rng):
         z = rng.standard_normal((count, dim))
@@ -338,6 +346,20 @@ class Observed(Inputs):
 
     def __str__(self):
         return f"{len(self.F):,} observed embeddings"
+
+
+def _rounding(x: Any) -> tuple[np.ndarray, float, float]:
+    """`x` in float64, the share of |z|^2 by which a norm computed in its dtype may overshoot, and its unit of rounding.
+
+    float32 numbers that were widened afterwards are as rough as before, and tell themselves by their values.
+    """
+    given = np.atleast_2d(np.asarray(x))
+    x = given.astype(np.float64)
+    if np.issubdtype(given.dtype, np.floating) and given.dtype.itemsize < 8:
+        return x, 1e-5, float(np.finfo(given.dtype).eps)
+    with np.errstate(over="ignore"):
+        widened = np.issubdtype(given.dtype, np.floating) and np.array_equal(x.astype(np.float32), x)
+    return (x, 1e-6, float(np.finfo(np.float32).eps)) if widened else (x, 1e-9, 0.0)
 
 
 def _on_sphere(z: np.ndarray) -> np.ndarray:

@@ -43,6 +43,16 @@ class Affine8:
         return (stored.astype(np.float32) - zero.astype(np.float32)) * scale.astype(np.float32)
 
 
+def _changeable(a: np.ndarray) -> bool:
+    """Whether an array or one that it is a view of can be written to."""
+    base: Any = a
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return True
+        base = base.base
+    return False
+
+
 class Rows:
     """An immutable n x d table of finite numbers in the type it was stored in.
 
@@ -67,9 +77,9 @@ class Rows:
             stored = check.matrix(stored, who, "W")
         elif stored.ndim != 2 or not stored.size:
             raise GonioError(f"{who}: W has shape {stored.shape}; two axes, neither empty, are needed.")
-        if stored.flags.writeable:
-            # Somebody could still change these numbers behind our back, so we keep a copy; what is already
-            # read-only (a memory map above all) is shared.
+        if _changeable(stored):
+            # Somebody could still change these numbers behind our back, so we keep a copy; what nobody can write to
+            # (a read-only memory map above all) is shared.
             stored = stored.copy()
             stored.flags.writeable = False
         self.stored: np.ndarray = stored

@@ -16,7 +16,7 @@ FLOORS = {
     "parallel": 1,
     "rows": 2,
     "inputs": 2,
-    "nearest": 2,
+    "nearest": 3,
     "head": 3,
     "profile": 4,
     "load": 4,

@@ -25,6 +25,8 @@ def test_a_gauge_transform_is_recognised_and_recovered(link, bias, kind):
     moved = change.apply(h)
     result = same_model(h, moved)
     assert result.same is True
+    rounded = moved.replace(W=moved.W.astype(kind))  # as a file of that type would hold it
+    assert same_model(h, rounded).same is True
     if link != "cosine":
         again = result.transform.apply(h)
         assert np.allclose(again.W, moved.W, atol=1e-9)
@@ -51,6 +53,47 @@ def test_sixteen_bit_rounding_counts_as_the_same_and_more_does_not():
     moved = Translation(rng.standard_normal(6)).apply(h)
     assert same_model(h, moved.replace(W=moved.W.astype(np.float16))).same is True
     assert same_model(h, moved.replace(W=moved.W + 1e-2 * rng.standard_normal(W.shape))).same is False
+
+
+def test_one_changed_row_of_many_is_noticed_even_in_sixteen_bits():
+    many = rng.standard_normal((5000, 24)).astype(np.float32)
+    h = Head(many.astype(np.float16), link="softmax")
+    other = many.copy()
+    other[1234] *= 1.2
+    result = same_model(h, Head(other.astype(np.float16), link="softmax"))
+    assert result.same is False
+    assert result.worst[0] == 1234
+    noisy = many * (1 + 0.05 * rng.standard_normal(many.shape)).astype(np.float32)
+    assert same_model(h, Head(noisy.astype(np.float16), link="softmax")).same is False
+
+
+def test_a_bias_that_masks_one_label_does_not_hide_the_others():
+    mask = np.zeros(80, np.float32)
+    mask[3] = -1e9
+    first = Head(W.astype(np.float32), mask, link="softmax")
+    second = Head(
+        W.astype(np.float32), mask + np.where(mask == 0, rng.standard_normal(80), 0).astype(np.float32), link="softmax"
+    )
+    assert same_model(first, second).same is False
+    one = b.copy()
+    one[17] += 1
+    result = same_model(Head(W, b, link="softmax"), Head(W, one, link="softmax"))
+    assert result.same is False
+    assert result.worst[0] == 17
+
+
+@pytest.mark.parametrize("power", [3, 6, 9, 11])
+def test_badly_conditioned_maps_are_recovered_too(power):
+    U, V = (np.linalg.qr(rng.standard_normal((6, 6)))[0] for _ in range(2))
+    M = (U * np.logspace(0, -power, 6)) @ V
+    h = Head(W, link="softmax")
+    assert same_model(h, Head(W @ M.T, link="softmax")).same in ((True,) if power < 11 else (True, None))
+    assert same_model(h, Head(rng.standard_normal((80, 6)) @ M.T, link="softmax")).same is not True
+
+
+def test_where_rounding_swamps_everything_nothing_is_claimed():
+    first, second = (Head((rng.standard_normal((80, 6)) + 3e6).astype(np.float32), link="softmax") for _ in range(2))
+    assert same_model(first, second).same is None
 
 
 @pytest.mark.theorem("GONIO.1.7g")
@@ -90,6 +133,7 @@ def test_low_rank_heads_and_other_widths_are_handled():
     assert "rank 3 and 6" in same_model(h, Head(W, link="softmax")).reason
     wider = Head(np.column_stack([W, W[:, :1]]), link="softmax")  # one more column, no more information
     assert same_model(Head(W, link="softmax"), wider).same is True
+    assert same_model(Head(W, link="softmax"), wider).transform is None
 
 
 def test_what_differs_outright_is_said():
@@ -141,6 +185,15 @@ def test_whitened_by_rows_alone_every_head_of_rank_n_minus_one_looks_the_same():
         assert np.allclose(form.head.W @ form.head.W.T, np.eye(5) - 1 / 5)
         assert "give embeddings" in form.caveat
     assert canonical(Head(W, link="softmax")).caveat == ""
+
+
+def test_rounding_is_not_taken_for_rank():
+    low = (rng.standard_normal((60, 3)) @ rng.standard_normal((3, 6))).astype(np.float32)
+    h = Head(low, link="softmax")
+    assert canonical(h).head.shape == (60, 3)
+    moved = gauge_of(h).random(h, np.random.default_rng(2)).apply(h)
+    again = canonical(moved.replace(W=moved.W.astype(np.float32)))
+    assert np.allclose(canonical(h).head.W, again.head.W, atol=1e-3)
 
 
 def test_canonical_refuses_what_has_no_form():

@@ -33,6 +33,9 @@ def test_modules_states_and_files_give_the_same_head(tmp_path):
     assert np.allclose(heads[0].logits(F.numpy()), model[2](F).detach().numpy(), atol=1e-6)
     assert gonio.load(model, tensor="0.weight").shape == (16, 9)
     assert gonio.load(model[2].weight.detach()).shape == (5, 16)
+    with torch.no_grad():
+        model[2].weight.add_(1)  # training goes on; the head that was read does not
+    assert np.array_equal(heads[0].W, heads[2].W)
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])

@@ -9,6 +9,7 @@ import numpy as np
 
 from gonio import check
 from gonio.errors import GonioError
+from gonio.gauge.fit import rounding_of
 from gonio.head import Head
 
 if TYPE_CHECKING:
@@ -52,17 +53,21 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
     centred = head.link == "softmax" and head.softcap is None
     if centred:
         A = A - A.mean(axis=0)
-    caveat = ""
+    caveat = "the bias is not part of the form" if head.bias is not None else ""
+    scale = 1.0
     if embeddings is not None:
         F = check.embeddings(embeddings, d, "canonical").astype(np.float64)
         if head.bias is not None:
             F = F - F.mean(axis=0)  # with a bias the origin of the embeddings is convention too
         root = np.linalg.qr(F, mode="r") / np.sqrt(len(F))  # R'R = S, so A R' A' ... = the logits' second moment
         A = A @ np.asarray(root).T
+        scale = float(np.linalg.norm(root, 2))
         if len(F) < d:
             caveat = f"{len(F)} embeddings span at most {len(F)} of {d} dimensions; the rest of the head is not seen"
     U, s, _ = np.linalg.svd(A, full_matrices=False)
-    rank = int((s > s[0] * max(A.shape) * 2.0**-52).sum()) if len(s) and s[0] > 0 else 0
+    # Singular values that the rounding of the stored rows may have made hold no information.
+    noise = 4 * rounding_of(head) * float(np.sqrt((head.norms.astype(np.float64) ** 2).sum())) * scale
+    rank = int((s > max(float(s[0]) * max(A.shape) * 2.0**-52, noise)).sum())
     if rank == 0:
         raise GonioError("canonical: all rows are equal, so nothing is left once what is convention is removed.")
     basis = U[:, :rank] if embeddings is None else U[:, :rank] * s[:rank]

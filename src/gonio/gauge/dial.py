@@ -30,7 +30,7 @@ class Dialled:
     transform        what was done to the rows, and to the embeddings with them
     translation      the vector added to all rows; None where another map was used
     cosine           the cosine of the pair in the new head, as computed
-    bound            proven: no probability of any label differs by more, over the inputs meant
+    bound            proven: no probability of any label differs by more, over the inputs meant (translations only)
     over             those inputs, in words
     max_probability_difference   the largest difference measured, on given or drawn embeddings of those inputs
     """
@@ -43,9 +43,13 @@ class Dialled:
     meant: Meant
 
     @cached_property
-    def bound(self) -> float:
-        """Proven: no probability of any label differs by more, over the inputs meant."""
-        return _bound(self.before, self.head, self.transform, self.meant)
+    def bound(self) -> float | None:
+        """Proven: no probability of any label differs by more, over the inputs meant; None for other maps than a
+        translation, whose rounding is measured only.
+
+        It is about the two heads in real numbers; what is measured includes the rounding of the measurement.
+        """
+        return _bound(self.head, self.meant) if isinstance(self.transform, Translation) else None
 
     @property
     def over(self) -> str:
@@ -68,6 +72,13 @@ class Dialled:
         old = self.before.probabilities(self.points)
         return _largest(old, self.head.probabilities(self.transform.embeddings(self.points)))
 
+    @property
+    def promise(self) -> str:
+        """What is proven about the predictions, in words."""
+        if self.bound is None:
+            return f"no prediction changes but by rounding, which is measured only, over {self.over}"
+        return f"no probability differs by more than {self.bound:.2g} over {self.over}"
+
     def to_dict(self) -> dict[str, Any]:
         """The result in plain values."""
         v = self.translation
@@ -86,7 +97,7 @@ class Dialled:
         before = cosine_of(self.before[self.labels[0]], self.before[self.labels[1]])
         return (
             f"Dialled(cos({a!r}, {b!r}) from {before:.6f} to {self.cosine:.6f} by a {self.transform.name})\n"
-            f"  no probability differs by more than {self.bound:.2g} over {self.over}"
+            f"  {self.promise}"
         )
 
 
@@ -147,6 +158,11 @@ def dial(
     moved = transform.apply(head)
     meant = inputs_meant(head, embeddings, radius)
     got = cosine_of(moved[i], moved[j])
+    if abs(np.arccos(np.clip(got, -1, 1)) - np.arccos(cosine)) > 1e-3:
+        raise GonioError(
+            f"dial: {head.labels[i]!r} and {head.labels[j]!r} differ by little more than rounding, and moving them "
+            f"gave the cosine {got:.3g} instead of {cosine:g}; their difference is too small to be turned."
+        )
     return Dialled(head, moved, (i, j), transform, got, meant)
 
 
@@ -167,17 +183,13 @@ def linear_map(a: np.ndarray, b: np.ndarray, target: float) -> np.ndarray:
     return np.eye(len(a)) - Q @ Q.T + Q @ S @ Q.T
 
 
-def _bound(head: Head, moved: Head, transform: Transform, meant: Meant) -> float:
+def _bound(moved: Head, meant: Meant) -> float:
     """The proven bound tanh(eps / 2) on every difference of probabilities.
 
     eps bounds what rounding did to the logits beyond their common shift: each entry of the new rows is one rounded sum
     w + v, off by at most u |w + v|.
+
+    Claims: GONIO.bound
     """
-    if isinstance(transform, Translation):
-        eps = max(float(meant.sup(U * np.abs(block)).max()) for _, block in moved.blocks())
-    else:
-        # M and its inverse are both rounded: the error of such a product is of order d u cond(M) of its size.
-        M = transform.M if isinstance(transform, Linear) else np.eye(head.shape[1])
-        size = max(float(meant.sup(np.abs(block).astype(np.float64)).max()) for _, block in head.blocks())
-        eps = 8 * head.shape[1] * U * float(np.linalg.cond(M)) * size
+    eps = max(float(meant.sup(U * np.abs(block)).max()) for _, block in moved.blocks())
     return float(np.tanh(eps * (1 + 1e-9) / 2))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +18,21 @@ BLOCK = 4096
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The map, what it leaves over, what rounding alone would leave, the two ranks, and the error of each label."""
+    """The map, what it leaves over, and what rounding alone would leave.
 
-    transform: Transform
+    residual, rounding   root mean squares, relative to the size of b's rows
+    worst_row            the largest error of a label over what rounding explains of it, its bias counted
+    clear                whether both ranks are beyond doubt
+    errors               the error of each label, its rows' and its bias's, each over their mean
+    """
+
+    transform: Transform | None
     residual: float
     rounding: float
+    worst_row: float
     rank_a: int
     rank_b: int
+    clear: bool
     errors: np.ndarray
 
     def worst(self, most: int = 10) -> np.ndarray:
@@ -49,9 +59,10 @@ class Rows:
     def block(self, span: tuple[int, int]) -> np.ndarray:
         """Some of them, in float64."""
         which = self.which[span[0] : span[1]]
-        first, last = int(which[0]), int(which[-1])
+        first = int(which[0])
         # A slice of a memory map is read in place, a list of rows is gathered.
-        block = self.head.rows[first : last + 1] if last - first + 1 == len(which) else self.head.rows[which]
+        in_a_row = np.array_equal(which, np.arange(first, first + len(which)))
+        block = self.head.rows[first : first + len(which)] if in_a_row else self.head.rows[which]
         return (block.astype(np.float64) - self.mean) / self.scale
 
 
@@ -68,69 +79,91 @@ def shared_rows(head: Head, which: np.ndarray, centre: bool) -> Rows:
 def fit(a: Head, b: Head, ia: np.ndarray, ib: np.ndarray, shifts: bool) -> Fit:
     """min over M, v, u of  |W_b - W_a M' - 1 v'|^2 + |b_b - b_a - W_a u - t|^2  on the rows ia of a and ib of b.
 
-    Centred rows remove v and t (`shifts`, for softmax). The normal equations are solved on the range of the rows, and
-    solved twice more on the residual, which mends what squaring loses.
+    Centred rows remove v and t (`shifts`, for softmax). The triangular factor R of [X Y g], folded together from
+    blocks, holds the whole problem without squaring its condition; its leading block is inverted on its range.
     """
     n = len(ia)
     X, Y = shared_rows(a, ia, shifts), shared_rows(b, ib, shifts)
     ba, bb = (np.zeros(n) if h.bias is None else h.bias[w].astype(np.float64) for h, w in ((a, ia), (b, ib)))
     gap = bb - ba
     gap = gap - gap.mean() if shifts else gap
+    da, db = X.head.shape[1], Y.head.shape[1]
+    top = max(float(np.abs(ba).max()), float(np.abs(bb).max())) or 1.0
 
-    def over(work):  # type: ignore[no-untyped-def]
-        parts = in_threads(lambda s: work(X.block(s), Y.block(s), gap[s[0] : s[1]]), spans(n, BLOCK))
-        return [np.sum(p, axis=0) for p in zip(*parts, strict=True)]
+    def columns(span: tuple[int, int]) -> np.ndarray:
+        return np.column_stack([X.block(span), Y.block(span), gap[span[0] : span[1]] / top])
 
-    xx, xy, yy, xg = over(lambda x, y, g: (x.T @ x, x.T @ y, y.T @ y, x.T @ g))
-    noise = max(rounding_of(a), rounding_of(b))
-    basis, values, rank_a = _range(xx, noise, n)
-    rank_b = _range(yy, noise, n)[2]
-
-    def solve(right: np.ndarray) -> np.ndarray:
-        return basis @ ((basis.T @ right) / (values[:, None] if right.ndim == 2 else values))
-
-    def left_over(Mt: np.ndarray, u: np.ndarray) -> list[np.ndarray]:
-        return over(lambda x, y, g: (x.T @ (y - x @ Mt), x.T @ (g - x @ u)))
-
-    Mt, u = solve(xy), solve(xg)
-    for _ in range(2):
-        more, extra = left_over(Mt, u)
-        Mt, u = Mt + solve(more), u + solve(extra)
-    parts = in_threads(lambda s: _errors(X.block(s), Y.block(s), gap[s[0] : s[1]], Mt, u), spans(n, BLOCK))
-    errors, bias_errors = (np.concatenate(p) for p in zip(*parts, strict=True))
-    size = float(np.sqrt(np.trace(yy) / n)) or 1.0
-    residual = _rms(errors) / size
-    # What rounding leaves: an entry is off by u of its own size, in a (and then mapped) and in b.
+    R = _folded(columns, n, da + db + 1)
+    left, values, right, rank_a, clear_a = _range(R[:, :da], rounding_of(a), n)
+    rank_b, clear_b = _range(R[:, da : da + db], rounding_of(b), n)[3:]
+    inverse = right / values @ left.T
+    Mt, u = inverse @ R[:, da : da + db], inverse @ R[:, -1] * top
+    norms_a, norms_b = a.norms[ia] / X.scale, b.norms[ib] / Y.scale
     stretch = float(np.linalg.norm(Mt, 2)) if Mt.size else 1.0
-    sizes = (rounding_of(h) * _rms(h.norms[w]) / R.scale for h, w, R in ((a, ia, X), (b, ib, Y)))
-    rounding = float(np.dot(list(sizes), [stretch, 1.0])) / size
-    top = max(float(np.abs(ba).max()), float(np.abs(bb).max()))
-    if top > 0:
-        residual = max(residual, _rms(bias_errors) / top)
-    return Fit(_transform(X, Y, Mt, u, gap, shifts), residual, rounding, rank_a, rank_b, errors)
+    # What rounding explains of a row: u of its size in a, mapped, and in b; of a bias: u of both.
+    expected = rounding_of(a) * norms_a * stretch + rounding_of(b) * norms_b
+    expected = np.maximum(expected, 2.0**-50 * (norms_b + stretch * norms_a))  # this computation rounds too
+    reach = float(np.linalg.norm(u))
+    expected_bias = _eps(a.bias) * np.abs(ba) + _eps(b.bias) * np.abs(bb)
+    expected_bias = expected_bias + (rounding_of(a) + 2.0**-50) * norms_a * reach + 2.0**-50 * top
+
+    def look(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        x, y = X.block(span), Y.block(span)
+        return np.linalg.norm(y - x @ Mt, axis=1), np.abs(gap[span[0] : span[1]] - x @ u)
+
+    parts = in_threads(look, spans(n, BLOCK))
+    rows, biases = (np.concatenate(p) for p in zip(*parts, strict=True))
+    over, over_bias = rows / np.maximum(expected, 1e-300), biases / np.maximum(expected_bias, 1e-300) * gap.any()
+    errors = sum(x / (_rms(x) or 1.0) * (y.max() > 1) for x, y in ((rows, over), (biases, over_bias)))
+    size = float(np.linalg.norm(R[:, da : da + db])) / np.sqrt(n) or 1.0
+    return Fit(
+        _transform(X, Y, Mt, u, gap, shifts),
+        _rms(rows) / size,
+        _rms(expected) / size,
+        float(max(over.max(), over_bias.max())),
+        rank_a,
+        rank_b,
+        clear_a and clear_b,
+        np.asarray(errors),
+    )
 
 
-def _errors(x, y, g, Mt, u) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def]
-    return np.linalg.norm(y - x @ Mt, axis=1), g - x @ u
+def _folded(columns: Callable[[tuple[int, int]], np.ndarray], n: int, width: int) -> np.ndarray:
+    """The triangular factor of all rows, folded together from blocks: none but a block is ever held."""
+
+    def fold(span: tuple[int, int]) -> Any:
+        r = np.zeros((0, width))
+        for a, b in spans(span[1] - span[0], 2 * width):
+            r = np.linalg.qr(np.vstack([r, columns((span[0] + a, span[0] + b))]), mode="r")
+        return r
+
+    parts = in_threads(fold, spans(n, max(4 * width, -(-n // 2))))
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
+
+
+def _eps(bias: np.ndarray | None) -> float:
+    return 0.0 if bias is None else ROUNDING.get(bias.dtype.name, 2.0**-24)
 
 
 def _rms(x: np.ndarray) -> float:
     return float(np.sqrt((x.astype(np.float64) ** 2).mean()))
 
 
-def _range(gram: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Eigenvectors and values of the part of a Gram matrix that rounding of the rows cannot have made."""
-    values, vectors = np.linalg.eigh(gram)
-    floor = max(float(values[-1]) * 1e-14, 4 * noise * noise * n)  # n rows of length one at most
-    keep = values > floor
-    return vectors[:, keep], values[keep], int(keep.sum())
+def _range(R: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
+    """Singular vectors and values of the part that rounding of the rows cannot have made, its rank, and whether no
+    value lies so near the edge that the rank is in doubt. Rows have length one at most, and there are n of them."""
+    U, s, Vt = np.linalg.svd(R, full_matrices=False)
+    floor = max(float(s[0]) * 2.0**-46, 2 * noise * np.sqrt(n)) if len(s) else 0.0
+    keep = s > floor
+    clear = not ((s > floor / 8) & (s < 8 * floor)).any()
+    return U[:, keep], s[keep], Vt[keep].T, int(keep.sum()), clear
 
 
-def _transform(X: Rows, Y: Rows, Mt: np.ndarray, u: np.ndarray, gap: np.ndarray, shifts: bool) -> Chain:
+def _transform(X: Rows, Y: Rows, Mt: np.ndarray, u: np.ndarray, gap: np.ndarray, shifts: bool) -> Chain | None:
     """The fit as a change of a head: input shift (in a's coordinates), linear map, translation."""
     da, db = Mt.shape
     if da != db:
-        return Chain(())  # rows of another width are no transform of these, though they may predict the same
+        return None  # rows of another width are no transform of these, though they may predict the same
     steps: list[Transform] = []
     if gap.any():
         steps.append(InputShift(-u / X.scale))

@@ -18,7 +18,8 @@ from gonio.parallel import in_threads, spans
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-SAFETY = 8.0  # rounding errors of the two tables may add up this far and still count as equal
+SAFETY = 6.0  # an error of a row may be this many times what rounding explains and still count as rounding
+HOPELESS = 0.1  # where rounding alone leaves this share of the rows, nothing can be told from them
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +89,32 @@ def same_model(a: Head, b: Head, embeddings: tuple[Any, Any] | None = None) -> S
             f"heads are related, so only embeddings can tell"
         )
         return _verdict(None, reason, found.transform, found.residual, found.rounding, n, ia[found.worst()])
-    if found.residual > SAFETY * found.rounding and _both_after_layer_norm(a, b):
+    if found.rounding > HOPELESS:
+        reason = f"rounding alone explains {found.rounding:.2g} of the rows, so nothing can be told from them ({how})"
+        return _verdict(None, reason, found.transform, found.residual, found.rounding, n, ia[found.worst()])
+    if found.worst_row > SAFETY and _both_after_layer_norm(a, b):
         # Rows are free along 1/gain there (LayerNormShift): compare what meets the normalised embeddings.
         inner = same_model(_seen(a), _seen(b))
         if inner.same:
             return replace(inner, reason=f"seen through their LayerNorms: {inner.reason}")
-    if found.rank_a != found.rank_b:
-        reason = f"the rows have rank {found.rank_a} and {found.rank_b}, which no invertible map changes ({how})"
-        return _verdict(False, reason, found.transform, found.residual, found.rounding, n, ia[found.worst()])
-    if found.residual <= SAFETY * found.rounding:
+    if found.worst_row <= SAFETY and found.rank_a == found.rank_b:
         kinds = "an invertible map" + (" and a translation" if shifts else "")
         reason = (
             f"{kinds} of the rows takes one to the other to rounding, so they can produce the same predictions ({how})"
         )
         return _verdict(True, reason, found.transform, found.residual, found.rounding, n)
-    reason = f"the best map leaves {found.residual:.2g} of the rows, rounding explains {found.rounding:.2g} ({how})"
+    if found.rank_a != found.rank_b:
+        if not found.clear:
+            reason = (
+                f"the ranks are {found.rank_a} and {found.rank_b}, give or take rounding; it cannot be told ({how})"
+            )
+            return _verdict(None, reason, found.transform, found.residual, found.rounding, n, ia[found.worst()])
+        reason = f"the rows have rank {found.rank_a} and {found.rank_b}, which no invertible map changes ({how})"
+        return _verdict(False, reason, found.transform, found.residual, found.rounding, n, ia[found.worst()])
+    reason = (
+        f"the best map leaves {found.residual:.2g} of the rows where rounding explains {found.rounding:.2g}; of one "
+        f"label {found.worst_row:.2g} times what rounding does ({how})"
+    )
     return _verdict(False, reason, found.transform, found.residual, found.rounding, n, ia[found.worst()])
 
 
@@ -173,6 +185,9 @@ def _with_predictions(a, b, ia, ib, embeddings, found: Fit, n: int) -> SameModel
     reason = (
         f"over {len(Fa):,} inputs the {what} differ by {off:.2g} of their size, a prediction by {largest:.2g} at most"
     )
+    if level > HOPELESS:
+        reason += f"; rounding alone explains {level:.2g}, so nothing can be told"
+        return _verdict(None, reason, found.transform, off, level, n, None, largest)
     errors = np.sqrt(((za - zb) ** 2).mean(axis=0))
     worst = None if off <= level else ia[np.argsort(-errors)[:10]]
     return _verdict(off <= level, reason, found.transform, off, level, n, worst, largest)

@@ -50,6 +50,10 @@ class Archive:
         self.bytes_read += a.nbytes
         return a
 
+    def holder(self, name: str) -> str:
+        """The file that holds a tensor; the place itself where it is one file."""
+        return self.place
+
     def vector(self, name: str) -> np.ndarray:
         """A tensor with one entry per row or dimension, widened."""
         return check.vector(self.read(name), f"load: {self.place}", name)

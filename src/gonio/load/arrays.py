@@ -38,7 +38,7 @@ def npy(path: Path, tensor: str | None = None) -> Draft:
     out = Draft(str(path), "npy", Rows(read_only(mapped), who=f"load: {path}"), bytes_read=mapped.nbytes)
     out.decide("weight", "the array of the file")
     out.decide("bias", "a .npy file holds one array, so none")
-    out.tensors = {"W": ""}
+    out.tensors, out.file = {"W": ""}, str(path)
     return out
 
 

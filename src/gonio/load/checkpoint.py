@@ -37,6 +37,9 @@ TOKEN_HEADS = (
     "head.weight",
     "decoder.weight",
 )
+# Endings that other layers bear too: they are the token head only with one row a token.
+COMMON = ("output.weight", "head.weight", "decoder.weight", "output_layer.weight")
+SURE = tuple(h for h in TOKEN_HEADS if h not in COMMON)
 CLASS_HEADS = (
     "classifier.out_proj.weight",
     "classification_head.out_proj.weight",
@@ -65,7 +68,33 @@ EMBEDDINGS = (
     "embedding.weight",
     "w.weight",
 )
-TOKEN_TASKS = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForConditionalGeneration", "ForPreTraining", "ForLMHead")
+# Where a head keeps its bias when its weight is the table of token embeddings.
+TIED_BIASES = (
+    "lm_head.bias",
+    "cls.predictions.bias",
+    "cls.predictions.decoder.bias",
+    "predictions.bias",
+    "vocab_projector.bias",
+    "generator_lm_head.bias",
+    "final_logits_bias",
+    "decoder.bias",
+    "mlm_head.bias",
+    "pred_layer.proj.bias",
+    "lm_loss.bias",
+)
+TOKEN_TASKS = (
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForMaskedLM",
+    "ForConditionalGeneration",
+    "ForPreTraining",
+    "ForLMHead",
+    "ForTextToText",
+    "MarianMTModel",
+    "EncoderDecoderModel",
+    "DoubleHeadsModel",
+    "BertGenerationDecoder",
+)  # read before the endings of headless models: some of these end in "Model" too
 CLASS_TASKS = (
     "ForSequenceClassification",
     "ForTokenClassification",
@@ -78,6 +107,21 @@ OTHER_TASKS = {
     "ForQuestionAnswering": "scores positions, not labels",
     "ForMultipleChoice": "scores its candidates with one row",
     "ForNextSentencePrediction": "has two rows; name them with tensor='cls.seq_relationship.weight'",
+    "ElectraForPreTraining": "detects replaced tokens with one row",
+    "FunnelForPreTraining": "detects replaced tokens with one row",
+    "ForImageClassificationWithTeacher": "averages two heads",
+}
+NUMBERED = re.compile(r"\.\d+\.")
+# The setting by which these model types multiply their logits.
+MULTIPLIED = {
+    "cohere": "logit_scale",
+    "cohere2": "logit_scale",
+    "cohere2_moe": "logit_scale",
+    "cohere_compass_text": "logit_scale",
+    "falcon_h1": "lm_head_multiplier",
+    "hyperclovax": "logits_scaling",
+    "muse_glimmer_text": "output_multiplier",
+    "muse_spark_text": "output_multiplier",
 }
 SOFTCAPS = ("final_logit_softcapping", "logits_soft_cap", "output_logit_soft_cap")
 
@@ -100,7 +144,9 @@ def flatten(config: Mapping[str, Any]) -> dict[str, Any]:
         inner = config.get(part)
         if isinstance(inner, Mapping):
             out |= {k: v for k, v in inner.items() if v is not None and k not in ("architectures",)}
-            if config.get("tie_word_embeddings") is not None:
+            # Two whole models put together: whether the decoder's head is tied is the decoder's own affair.
+            apart = str(config.get("model_type", "")).endswith("encoder-decoder")
+            if config.get("tie_word_embeddings") is not None and not apart:
                 out["tie_word_embeddings"] = config["tie_word_embeddings"]
             break
     return out
@@ -114,7 +160,7 @@ def task_of(config: Mapping[str, Any], place: str) -> tuple[Task, str]:
     name = str(architectures[0])
     for ending, why in OTHER_TASKS.items():
         if name.endswith(ending):
-            raise LoadError(f"load: {place} is a {name}, whose head {why}; gonio reads heads with one row a label.")
+            raise _refused(place, name, why)
     if name.endswith(TOKEN_TASKS):
         return "tokens", name
     if name.endswith(CLASS_TASKS):
@@ -124,13 +170,28 @@ def task_of(config: Mapping[str, Any], place: str) -> tuple[Task, str]:
     return "unknown", name
 
 
+def _refused(place: str, name: str, why: str) -> LoadError:
+    return LoadError(f"load: {place} is a {name}, whose head {why}; gonio reads heads with one row a label.")
+
+
+def has(archive: Archive, endings: tuple[str, ...]) -> bool:
+    """Whether there is a tensor, of any shape, with one of these endings (whole name parts only)."""
+    return any(n == ending or n.endswith("." + ending) for n in archive.entries for ending in endings)
+
+
 def find(archive: Archive, endings: tuple[str, ...], rows: int | None = None) -> str | None:
-    """The first tensor with one of these endings (whole name parts only), two axes, and that many rows if given."""
+    """The first tensor with one of these endings (whole name parts only), two axes, and that many rows if given.
+
+    Numbered layers are passed over: what stands in one of them is no head, whatever its name.
+    """
     for ending in endings:
         hits = [
             n
             for n, e in archive.entries.items()
-            if e.is_matrix and (n == ending or n.endswith("." + ending)) and (rows is None or e.shape[0] == rows)
+            if e.is_matrix
+            and (n == ending or n.endswith("." + ending))
+            and (rows is None or e.shape[0] == rows)
+            and not NUMBERED.search(n.removesuffix(ending))
         ]
         # Of several (an encoder's and a decoder's), the decoder's; of equals, the outermost.
         if hits:
@@ -143,11 +204,7 @@ def draft(archive: Archive, whole: Mapping[str, Any], files: Files, tensor: str 
     config = flatten(whole)
     place = archive.place
     if tensor is not None:
-        task, name, weight, why = "unknown", "", names.choose(archive, tensor).name, "named by the caller"
-        if weight == find(archive, TOKEN_HEADS):
-            task = "tokens"
-        elif weight == find(archive, CLASS_HEADS):
-            task = "classes"
+        task, name, weight, why = _named(archive, config, place, tensor)
     else:
         task, name, weight, why = _weight(archive, config, place)
     if task == "none":
@@ -159,8 +216,9 @@ def draft(archive: Archive, whole: Mapping[str, Any], files: Files, tensor: str 
         )
         out.decide("inputs", "embeddings compared with each other; nothing feeds them")
     else:
-        tied = find(archive, EMBEDDINGS) == weight and weight not in TOKEN_HEADS
-        factor, scaling = _factor(config)
+        tied = weight in (find(archive, EMBEDDINGS, _vocabulary(config)), find(archive, EMBEDDINGS))
+        # Classifiers keep these settings in their config, but only a token head uses them.
+        factor, scaling = _factor(config) if task == "tokens" else (1.0, "")
         out = Draft(place, archive.format, names.rows_of(archive, weight, factor=factor))
         out.factor = factor
         if scaling:
@@ -173,29 +231,65 @@ def draft(archive: Archive, whole: Mapping[str, Any], files: Files, tensor: str 
             out.tensors["bias"] = bias
         else:
             out.decide("bias", "")
-        _softcap(out, config)
+        if task == "tokens":
+            _softcap(out, config)
         if task != "unknown":
             out.inputs, told, known = inputs_of(archive, config, task, name, out.rows.shape[1])
             out.decide("inputs", told, assumed=not known)
     out.decide("weight", f"{weight}, {why}")
-    out.tensors["W"] = weight
+    out.tensors["W"], out.file = weight, archive.holder(weight)
     _labels(out, config, task, files)
     out.bytes_read = archive.bytes_read
     return out
 
 
+def _named(archive: Archive, config: Mapping[str, Any], place: str, tensor: str) -> tuple[Task, str, str, str]:
+    """Task and architecture where the caller names the tensor: known if it is the one that would be taken anyway."""
+    weight, why = names.choose(archive, tensor).name, "named by the caller"
+    try:
+        task, name, usual, _ = _weight(archive, config, place)
+    except LoadError:  # the caller names a tensor because the usual way is barred
+        task, name, usual = "none", "", None
+    if weight == usual and task != "none":
+        return task, name, weight, why
+    if weight == _token_head(archive, config):
+        return "tokens", "", weight, why
+    if weight == find(archive, CLASS_HEADS):
+        return "classes", "", weight, why
+    return "unknown", "", weight, why
+
+
+def _vocabulary(config: Mapping[str, Any]) -> int | None:
+    sizes = (config.get(key) for key in ("padded_vocab_size", "vocab_size"))
+    return next((n for n in sizes if isinstance(n, int) and n > 0), None)
+
+
+def _token_head(archive: Archive, config: Mapping[str, Any]) -> str | None:
+    """The output head: one with a row a token if there is one, else any whose name leaves no doubt."""
+    vocabulary = _vocabulary(config)
+    return (find(archive, TOKEN_HEADS, vocabulary) if vocabulary else None) or find(archive, SURE)
+
+
 def _weight(archive: Archive, config: Mapping[str, Any], place: str) -> tuple[Task, str, str, str]:
     """Task, architecture, and the tensor of the head with the reason for it."""
     task, name = task_of(config, place)
-    vocabulary = config.get("vocab_size") if isinstance(config.get("vocab_size"), int) else None
+    vocabulary = _vocabulary(config)
     if task == "classes":
+        if has(archive, ("dist_head.weight",)) and has(archive, ("head.weight",)):
+            raise _refused(place, name, "averages two heads (head.weight and dist_head.weight)")
         weight = find(archive, CLASS_HEADS)
         if weight is None:
             choice = names.choose(archive, None)
             return task, name, choice.name, choice.why
         return task, name, weight, f"the head of {name}"
     if task in ("tokens", "unknown"):
-        weight = find(archive, TOKEN_HEADS, _rows_from(vocabulary, archive, TOKEN_HEADS))
+        if has(archive, ("cls.predictions.dense.weight",)):
+            raise _refused(
+                place, name or "MobileBERT", "joins two tensors (the embeddings and cls.predictions.dense.weight)"
+            )
+        weight = _token_head(archive, config)
+        if name.endswith("ForPreTraining") and weight is None and not has(archive, TIED_BIASES):
+            raise _refused(place, name, "scores no tokens: no token head and no bias of one is in its files")
         if weight is not None:
             told = name or "by its name"
             return "tokens", name, weight, f"the output head ({told})"
@@ -222,11 +316,6 @@ def _weight(archive: Archive, config: Mapping[str, Any], place: str) -> tuple[Ta
     return "none", name, table, "the token embeddings"
 
 
-def _rows_from(vocabulary: int | None, archive: Archive, endings: tuple[str, ...]) -> int | None:
-    """Prefer a head with vocab_size rows where there is one: `decoder.weight` alone may be anything."""
-    return vocabulary if vocabulary and find(archive, endings, vocabulary) else None
-
-
 def _factor(config: Mapping[str, Any]) -> tuple[float, str]:
     """The constant by which some architectures multiply their logits."""
     kind = config.get("model_type")
@@ -235,9 +324,14 @@ def _factor(config: Mapping[str, Any]) -> tuple[float, str]:
         value = config.get(key)
         return float(value) if isinstance(value, (int, float)) and value > 0 else 1.0
 
-    if kind in ("cohere", "cohere2", "phi3small", "falcon_h1") or "logit_scale" in config:
-        factor = number("logit_scale") * number("lm_head_multiplier")
-        return factor, f"rows times {factor:g} (logit_scale of the config)" if factor != 1 else ""
+    # Only these: MPT's config has a logit_scale too, which transformers does not use.
+    multiplied = MULTIPLIED.get(str(kind))
+    if multiplied:
+        factor = number(multiplied)
+        return factor, f"rows times {factor:g} ({multiplied} of the config)" if factor != 1 else ""
+    if kind in ("inkling_text", "inkling_mm_model"):
+        factor = 1 / number("logits_mup_width_multiplier")
+        return factor, f"rows times {factor:g} (logits_mup_width_multiplier of the config)" if factor != 1 else ""
     if "logits_scaling" in config:
         factor = 1 / number("logits_scaling")
         return factor, f"rows times {factor:g} (logits_scaling of the config)" if factor != 1 else ""
@@ -246,7 +340,7 @@ def _factor(config: Mapping[str, Any]) -> tuple[float, str]:
         return factor, f"rows times {factor:g} (dim_model_base of the config)" if factor != 1 else ""
     # Newer T5 configs say outright whether they scale; older ones do whenever the head is tied.
     scaled = config.get("scale_decoder_outputs", config.get("tie_word_embeddings") is not False)
-    if kind in ("t5", "mt5", "umt5", "longt5", "switch_transformers") and "d_model" in config and scaled:
+    if kind in ("t5", "mt5", "umt5", "longt5", "switch_transformers", "udop") and "d_model" in config and scaled:
         factor = number("d_model") ** -0.5
         return factor, f"rows times {factor:g} ({kind} scales its decoder's output by d_model^-1/2)"
     return 1.0, ""
@@ -269,18 +363,7 @@ def _link(out: Draft, config: Mapping[str, Any], task: Task, name: str) -> None:
 def _bias(archive: Archive, weight: str, rows: int, tied: bool) -> str | None:
     """The bias of the head: beside the weight, on its parent, or where tied heads keep it."""
     usual = None if tied else names.bias_of(archive, weight)
-    tries = [usual] if usual else []
-    tries += [
-        "lm_head.bias",
-        "cls.predictions.bias",
-        "cls.predictions.decoder.bias",
-        "predictions.bias",
-        "vocab_projector.bias",
-        "generator_lm_head.bias",
-        "final_logits_bias",
-        "decoder.bias",
-        "mlm_head.bias",
-    ]
+    tries = [*([usual] if usual else []), *TIED_BIASES]
     for ending in tries:
         for n, e in archive.entries.items():
             if (n == ending or n.endswith("." + ending)) and e.shape in ((rows,), (1, rows)) and "float" in e.dtype:

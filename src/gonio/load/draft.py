@@ -32,6 +32,7 @@ class Draft:
     decided: dict[str, str] = field(default_factory=dict)
     assumed: set[str] = field(default_factory=set)
     tensors: dict[str, str] = field(default_factory=dict)
+    file: str = ""
     turned: bool = False
     factor: float = 1.0
 
@@ -67,6 +68,7 @@ class Draft:
             assumed=frozenset(self.assumed),
             padded=self.padded,
             tensors=self.tensors,
+            file=self.file,
             turned=self.turned,
             factor=self.factor,
         )

@@ -41,6 +41,8 @@ def of_estimator(x: Any) -> Draft:
         return out
     if hasattr(x, "coefs_") and hasattr(x, "intercepts_"):
         return _perceptron(x, name)
+    if hasattr(x, "estimators_") and isinstance(getattr(x, "classes_", None), list):
+        return _one_a_column(x, name)
     if hasattr(x, "estimators_") and hasattr(x, "classes_"):
         return _one_against_rest(x, name)
     if hasattr(x, "feature_log_prob_"):
@@ -155,6 +157,25 @@ def _one_against_rest(x: Any, name: str) -> Draft:
     W = np.vstack([np.asarray(_dense(e.coef_)) for e in estimators])
     b = np.array([float(np.ravel(e.intercept_)[0]) for e in estimators])
     return _linear(x, name, W, b, [str(c) for c in x.classes_], bool(getattr(x, "multilabel_", False)))
+
+
+def _one_a_column(x: Any, name: str) -> Draft:
+    """A MultiOutputClassifier: one classifier a column of y, each with classes of its own; a yes or no is a label."""
+    estimators = list(x.estimators_)
+    # A ClassifierChain looks the same, but each of its classifiers also takes the answers of those before it.
+    alike = len({np.shape(_dense(e.coef_))[-1] for e in estimators if hasattr(e, "coef_")}) == 1
+    linear = all(hasattr(e, "coef_") and np.shape(_dense(e.coef_))[:-1] == (1,) for e in estimators)
+    if not (alike and linear and all(np.size(c) == 2 for c in x.classes_)):
+        kinds = ", ".join(sorted({type(e).__name__ for e in estimators}))
+        raise LoadError(
+            f"load: this {name} is made of {kinds}; gonio reads it only with one linear score of the features for two "
+            f"classes a column, so load one of its estimators_."
+        )
+    W = np.vstack([np.atleast_2d(_dense(e.coef_)) for e in estimators])
+    b = np.array([float(np.ravel(e.intercept_)[0]) for e in estimators])
+    out = _linear(x, name, W, b, [str(i) for i in range(len(W))], True)
+    out.decide("labels", "the columns of y, by number")
+    return out
 
 
 def _naive_bayes(x: Any, name: str) -> Draft:

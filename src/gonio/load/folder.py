@@ -64,11 +64,16 @@ def _torch_shards(index: Path) -> Archive:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise LoadError(f"load: {index} is not a valid index ({type(e).__name__}: {e}); write it anew.") from None
     state: dict[str, Any] = {}
+    where: dict[str, str] = {}
     for name in files:
         if Path(name).name != name or not (index.parent / name).is_file():
             raise LoadError(f"load: {index} names the file {name!r}, which is not in its folder; fetch it.")
-        state |= open_file(index.parent / name).state
-    return TorchArchive(state, str(index.parent))
+        part = open_file(index.parent / name)
+        state |= part.state
+        where |= part.files
+    archive = TorchArchive(state, str(index.parent))
+    archive.files = where
+    return archive
 
 
 def _with_config(archive: Archive, folder: Path, tensor: str | None) -> Draft:

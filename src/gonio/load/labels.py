@@ -22,7 +22,11 @@ def given(labels: Sequence[str] | str | Path, count: int) -> Sequence[str]:
     except OSError as e:
         raise LoadError(f"load: the labels file {path} cannot be read ({e.strerror}); give a file or a list.") from None
     if path.suffix == ".json":
-        return named(_tokens(_json(raw, str(path)), str(path)), count)[0]
+        data = _json(raw, str(path))
+        if isinstance(data, list) and len(data) != count:
+            # A map may leave out rows that no token has; a list cannot say which ones it left out.
+            raise LoadError(f"load: {path} lists {len(data)} names and the head has {count} rows; give one name a row.")
+        return named(_tokens(data, str(path)), count)[0]
     lines = _lines(raw)
     if len(lines) != count:
         raise LoadError(f"load: {path} has {len(lines)} lines and the head {count} rows; one label a line is needed.")

@@ -168,5 +168,5 @@ def draft(archive: Archive, tensor: str | None) -> Draft:
         out.decide("link", "the name says embeddings, not a head: compared by cosine", assumed=True)
     out.tensors = {"W": choice.name} | ({"bias": bias_name} if bias_name else {})
     out.bytes_read = archive.bytes_read
-    out.turned = lying_down
+    out.turned, out.file = lying_down, archive.holder(choice.name)
     return out

@@ -135,6 +135,9 @@ class SafetensorsArchive(Archive):
         super().__init__(place, entries)
         self.bytes_read = header_bytes
 
+    def holder(self, name: str) -> str:
+        return str(self.where[name][0])
+
     def _fetch(self, name: str) -> np.ndarray:
         path, start, count = self.where[name]
         entry = self.entries[name]

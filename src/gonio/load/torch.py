@@ -38,9 +38,15 @@ class TorchArchive(Archive):
         self.state = {str(k): v for k, v in state.items() if isinstance(v, torch.Tensor)}
         entries = {k: Entry(tuple(v.shape), str(v.dtype).removeprefix("torch.")) for k, v in self.state.items()}
         super().__init__(place, entries)
+        self.files = dict.fromkeys(self.state, place)
+        self.live = False  # tensors that the caller can still change are copied
+
+    def holder(self, name: str) -> str:
+        return self.files[name]
 
     def _fetch(self, name: str) -> np.ndarray:
-        return as_array(self.state[name])
+        a = as_array(self.state[name])
+        return a.copy() if self.live else a
 
 
 def as_array(t: Any) -> np.ndarray:
@@ -131,12 +137,15 @@ def is_state(x: Any) -> bool:
 
 def of_state(x: Any, tensor: str | None = None) -> Draft:
     """The head of a state dict, or a tensor of label rows."""
-    return names.draft(TorchArchive(_state(x, "the object"), "a state dict"), tensor)
+    archive = TorchArchive(_state(x, "the object"), "a state dict")
+    archive.live = True
+    return names.draft(archive, tensor)
 
 
 def of_module(x: Any, tensor: str | None = None) -> Draft:
     """The head of a torch module; a transformers model brings its config."""
     archive = TorchArchive(x.state_dict(), f"a {type(x).__name__}")
+    archive.live = True
     config = getattr(x, "config", None)
     if config is not None and hasattr(config, "to_dict"):
         from gonio.load import checkpoint

@@ -77,7 +77,7 @@ def dialled(r: Dialled) -> str:
         (
             f"cos('{a}', '{b}') = {said['cosine_before']:.6f} becomes {said['cosine']:.6f}",
             f"  by         {how}",
-            f"  proven     no probability differs by more than {said['bound']:.2g} over {said['over']}",
+            f"  {'proven' if r.bound is not None else 'claimed':<10} {r.promise}",
             f"  measured   {said['max_probability_difference']:.2g} at most, on {len(r.points):,} embeddings",
         )
     )

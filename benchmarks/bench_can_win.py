@@ -1,0 +1,190 @@
+"""Who can win, for every label of a head: against one matrix product, one LP a label, and the published search."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks import Case, Cases
+from gonio.inputs import AllInputs
+from gonio.regions.crew import Crew
+from gonio.regions.proposals import NEVER, UNDECIDED, WINS, Proposals
+from gonio.regions.propose import propose
+from gonio.regions.ties import propose_ties
+
+
+def made(n: int, d: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """A float32 head like a language model's, and which rows were planted inside the hull of the others."""
+    rng = np.random.default_rng(seed)
+    spectrum = np.arange(1, d + 1) ** -0.35
+    turn = np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32)
+    W = rng.standard_normal((n, d), dtype=np.float32)
+    W *= (spectrum / np.sqrt((spectrum**2).mean())).astype(np.float32)
+    W = W @ turn.T
+    near = rng.permutation(n)[: n // 20]
+    a = rng.uniform(0.6, 0.97, (len(near), 1)).astype(np.float32)
+    W[near] = a * W[rng.integers(0, n, len(near))] + np.sqrt(1 - a * a) * W[near]
+    W *= np.exp(0.3 * rng.standard_normal((n, 1))).astype(np.float32)
+    rare = rng.random(n) < 0.01
+    W[rare] *= rng.uniform(0.15, 0.6, (int(rare.sum()), 1)).astype(np.float32)
+    offset = turn[:, 0] * np.float32(np.sqrt(d))
+    W += offset
+    k = max(4, n // 1000)
+    order = rng.permutation(n)
+    planted, mixed, copy, copied, base = np.split(order, [k, 2 * k, 3 * k, 4 * k])
+    W[planted] = offset + np.float32(0.02) * (W[planted] - offset)
+    for i in mixed if n > 8 * d else mixed[:0]:
+        some = rng.choice(base, 8 * d, replace=False)
+        W[i] = rng.dirichlet(np.ones(8 * d)).astype(np.float32) @ W[some]
+    W[copy] = W[copied]
+    return W, np.concatenate([planted, mixed if n > 8 * d else mixed[:0], copy, copied])
+
+
+def product(W: np.ndarray) -> int:
+    """All of W W' in float32, in blocks that are thrown away, over two threads; how many numbers that is."""
+    n = len(W)
+    with Crew() as crew:
+
+        def block(i: int) -> int:
+            rows = W[i : i + 1024]
+            for j in range(0, n, 4096):
+                rivals = W[j : j + 4096]
+                np.matmul(rows, rivals.T, out=crew.buffer("block", len(rows) * len(rivals)).reshape(len(rows), -1))
+            return len(rows) * n
+
+        return sum(crew.run(block, range(0, n, 1024)))
+
+
+def reflections(W: np.ndarray, labels: np.ndarray, patience: int = 100) -> np.ndarray:
+    """The published search: x = w_i; while another label j wins, reflect x in the hyperplane between i and j."""
+    out = np.zeros(len(labels), bool)
+    for k, i in enumerate(labels):
+        x = W[i].astype(np.float64)
+        for _ in range(patience):
+            scores = W @ x.astype(np.float32)
+            j = int(scores.argmax())
+            if j == i:
+                out[k] = True
+                break
+            normal = W[i].astype(np.float64) - W[j]
+            square = normal @ normal
+            if not square:
+                break
+            x -= 2 * (normal @ x) / square * normal
+    return out
+
+
+def linear_programme(W: np.ndarray, i: int) -> float:
+    """The largest margin of label i over |x|_inf <= 1, by HiGHS."""
+    from scipy.optimize import linprog
+
+    D = np.delete(W.astype(np.float64) - W[i], i, axis=0)
+    A = np.column_stack([D, np.ones(len(D))])
+    cost = np.append(np.zeros(W.shape[1]), -1.0)
+    return float(linprog(cost, A_ub=A, b_ub=np.zeros(len(D)), bounds=[(-1, 1)] * W.shape[1] + [(None, 1)]).x[-1])
+
+
+def neighbours(W: np.ndarray, count: int) -> np.ndarray:
+    """Pairs of labels: some labels, each with its ten nearest by cosine."""
+    X = W - W.mean(axis=0)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
+    some = np.random.default_rng(0).permutation(len(W))[: count // 10]
+    S = X[some] @ X.T
+    S[np.arange(len(some)), some] = -2
+    near = np.argpartition(-S, 10, axis=1)[:, :10]
+    return np.column_stack([np.repeat(some, 10), near.ravel()])
+
+
+PEAK = """
+import resource, sys
+import numpy as np
+from gonio.inputs import AllInputs
+from gonio.regions.propose import propose
+propose(AllInputs().reduce(np.load(sys.argv[1])))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+"""
+
+
+def peak(W: np.ndarray) -> float:
+    """The memory in GB of a process that only loads the head and decides it."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/W.npy", W)
+        command = [sys.executable, "-c", PEAK, f"{folder}/W.npy"]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def cases(toy: bool) -> Cases:
+    propose(AllInputs().reduce(made(400, 24)[0]))  # compile
+    sizes = [(600, 16, 9.0)] if toy else [(50_257, 768, 2.0), (30_522, 384, 2.0), (6_625, 120, 5.0), (20_000, 32, 9.0)]
+    for n, d, most in sizes:
+        W, planted = made(n, d)
+        held: dict[str, Proposals] = {}
+
+        def decide(W=W, held=held) -> Proposals:
+            held["last"] = propose(AllInputs().reduce(W))
+            return held["last"]
+
+        def sound(found: Proposals, cells: int, n=n, planted=planted) -> bool:
+            late = int((found.status == UNDECIDED).sum())
+            return bool((found.status[planted] == NEVER).all()) and late <= max(1, n // 10_000) and cells == n * n
+
+        yield Case(
+            f"every label of {n:,} x {d} against one float32 W W'",
+            decide, lambda W=W: product(W), sound, most, repeats=1 if d > 500 else 3,
+            extra=lambda held=held, W=W: about(held["last"], W),
+        )  # fmt: skip
+    n, d = (500, 12) if toy else (50_257, 768)
+    W, _ = made(n, d)
+    pairs = neighbours(W, 100 if toy else 10_000)
+    yield Case(
+        f"{len(pairs):,} pairs of {n:,} x {d} against one float32 W W'",
+        lambda: int((propose_ties(AllInputs().reduce(W), pairs).status != UNDECIDED).sum()),
+        lambda: product(W) and len(pairs),
+        lambda a, b: a >= b - max(1, len(pairs) // 1000),
+        most=0.6 if not toy else 99.0,
+        repeats=1,
+    )
+    n, d = (300, 8) if toy else (6_625, 64)
+    W, _ = made(n, d)
+    p = AllInputs().reduce(W)
+    some = np.random.default_rng(0).permutation(n)[: 10 if toy else 12]
+    yield Case(
+        f"all labels of {n:,} x {d} against {len(some)} of them by one LP each",
+        lambda: propose(p).status[some] == WINS,
+        lambda: np.array([linear_programme(W, int(i)) > 1e-9 for i in some]),
+        lambda a, b: bool((a == b).all()),
+        most=n / len(some) / 3000 if not toy else 99.0,
+        repeats=1,
+    )
+    few = np.random.default_rng(1).permutation(n)[: 20 if toy else 300]
+    yield Case(
+        f"all labels of {n:,} x {d} against {len(few)} of them by the published reflection search",
+        lambda: propose(p).status[few] == WINS,
+        lambda: reflections(W, few),
+        lambda a, b: bool((a | ~b).all()),  # whom it finds wins; of the others it says nothing
+        most=n / len(few) / 5 if not toy else 99.0,
+        repeats=1,
+    )
+
+
+def cpu_ratio(work: Callable[[], object], W: np.ndarray) -> float:
+    """The ratio in processor time, which a busy machine disturbs less than the wall clock."""
+    began = time.process_time()
+    product(W)
+    middle = time.process_time()
+    work()
+    return (time.process_time() - middle) / (middle - began)
+
+
+def about(found: Proposals, W: np.ndarray) -> dict[str, float]:
+    return {
+        "cpu_ratio": cpu_ratio(lambda: propose(AllInputs().reduce(W)), W),
+        "never": float((found.status == NEVER).sum()),
+        "undecided": float((found.status == UNDECIDED).sum()),
+        "peak_GB": peak(W),
+    }

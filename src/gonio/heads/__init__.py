@@ -1,0 +1,1 @@
+"""Heads made to order."""

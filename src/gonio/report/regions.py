@@ -1,0 +1,125 @@
+"""What is possible, as plain text for the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from gonio.head import Head
+from gonio.regions.pad import Padded
+from gonio.regions.precision import PrecisionAudit
+from gonio.regions.proof import ProofCheck
+from gonio.regions.proposals import NEVER, UNDECIDED, WINS
+from gonio.regions.tie import CanTie
+from gonio.regions.win import ANSWERS, CanWin
+from gonio.report.text import printable, some
+
+FEW = 12  # labels that are told one by one
+
+
+def can_win(r: CanWin) -> str:
+    """What `gonio can-win` prints."""
+    h, n = r.head, len(r.labels)
+    stopped = " (stopped early: the rest is undecided)" if r.interrupted else ""
+    lines = [
+        f"{n:,} labels, over {printable(str(h.inputs))}{stopped}",
+        f"  can win    {len(r.wins):,}{_margins(r)}",
+        f"  never win  {len(r.never):,}{_names(h, r.never)}",
+        f"  undecided  {len(r.undecided):,}{_names(h, r.undecided)}",
+    ]
+    if r.twins:
+        total = sum(len(g) for g in r.twins)
+        lines.append(
+            f"  twins      {total:,} labels in {len(r.twins):,} groups of equal rows, counted as never winning"
+        )
+    padded = np.intersect1d(h.padded, r.labels)
+    if len(padded):
+        able = np.intersect1d(padded, r.wins)
+        lines.append(f"  padded     {len(padded):,} rows without a token, {len(able):,} of which can win")
+    stages = Counter(r.stage)
+    lines.append("  settled by " + ", ".join(f"{k} {v:,}" for k, v in stages.most_common()))
+    if n <= FEW:
+        lines += [_one(r, k) for k in range(n)]
+    return "\n".join(lines)
+
+
+def _one(r: CanWin, k: int) -> str:
+    i = int(r.labels[k])
+    answer = ANSWERS[int(r.status[k])]
+    why = r.reason(i)
+    if r.status[k] == WINS:
+        why = f"by at least {r.certificate(i).verify(r.head):.3g} at an input of its proof"
+    elif r.status[k] == UNDECIDED:
+        why = printable(" ".join(repr(r.certificate(i)).splitlines()[1:]))
+    return f"  {printable(r.head.labels[i]):<10} {answer}: {printable(why)}"
+
+
+def _margins(r: CanWin) -> str:
+    won = r.margin[r.status == WINS]
+    return f" (smallest proven margin {won.min():.3g})" if len(won) else ""
+
+
+def _names(h: Head, which: np.ndarray) -> str:
+    return f": {some([h.labels[i] for i in which])}" if len(which) else ""
+
+
+def can_tie(r: CanTie) -> str:
+    """What `gonio can-tie` prints."""
+    counts = {s: int((r.status == s).sum()) for s in (WINS, NEVER, UNDECIDED)}
+    lines = [
+        f"{len(r):,} pairs, over {printable(str(r.head.inputs))}",
+        f"  can tie    {counts[WINS]:,}",
+        f"  cannot     {counts[NEVER]:,}",
+        f"  undecided  {counts[UNDECIDED]:,}",
+        f"  note       {r.note}",
+    ]
+    if len(r) <= FEW:
+        for k, (a, b) in enumerate(r.pairs):
+            names = " and ".join(f"'{printable(r.head.labels[i])}'" for i in (a, b))
+            how = f" (both above all others by {r.margin[k]:.3g})" if r.status[k] == WINS else ""
+            lines.append(f"  {names}: {r.answers[k]}{how}")
+    return "\n".join(lines)
+
+
+def verified(c: ProofCheck) -> str:
+    """What `gonio verify` prints."""
+    lines = [f"{sum(c.proven.values()):,} proofs hold, {len(c.failed):,} are refused"]
+    lines += [f"  {k:<10} {v:,}" for k, v in sorted(c.proven.items())]
+    if c.smallest_margin is not None:
+        lines.append(f"  margin     {c.smallest_margin:.3g} at least, for every win and tie")
+    lines += [f"  refused    {printable(x)}" for x in c.failed[:5]]
+    return "\n".join(lines)
+
+
+def precision(a: PrecisionAudit) -> str:
+    """What `gonio can-win --cast` prints."""
+    h = a.head
+    told = {
+        "lost": "could win and cannot after rounding",
+        "tied": "could win and share row and bias with another after rounding",
+        "gained": "could not win and can after rounding",
+        "unclear": "undecided before or after",
+    }
+    lines = [
+        f"rounded to {a.kind}: {int((a.before == WINS).sum()):,} labels could win, {int((a.after == WINS).sum()):,} can"
+    ]
+    for part, words in told.items():
+        which = getattr(a, part)
+        lines.append(f"  {part:<10} {len(which):,} {words}{_names(h, which)}")
+    if a.saturated:
+        lines.append(f"  saturated  {a.saturated:,} entries are beyond the type's largest number")
+    return "\n".join(lines)
+
+
+def padded(p: Padded, path: Path, again: str) -> str:
+    """What `gonio pad` prints."""
+    return "\n".join(
+        (
+            f"{len(p.places):,} rows that never win, for {len(p.head):,} in all",
+            f"  proven     {len(p.certificates):,} rows, as written in {p.head.rows.kind}; {again}",
+            f"  note       {p.note}",
+            f"  written    {path}",
+        )
+    )

@@ -1,0 +1,166 @@
+"""Padded rows that never win as written, and the two usual ways that do."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gonio import AfterLayerNorm, AfterRMSNorm, Box, GonioError, Head, Nonnegative, Observed
+from gonio.head import Source
+from gonio.regions.certificate import CertificateError, NeverWins, Wins
+from gonio.regions.pad import TYPES, pad
+
+
+def table(n, d, dtype="float32", offset=0.0, seed=0):
+    return (np.random.default_rng(seed).standard_normal((n, d)) + offset).astype(TYPES[dtype])
+
+
+def never_wins_at(head, places, F):
+    scores = np.asarray(head.W, dtype=float) @ F.T + (0 if head.bias is None else np.asarray(head.bias, float)[:, None])
+    real = np.delete(np.arange(len(head)), places)
+    return (scores[places] <= scores[real].max(axis=0) + 1e-9 * np.abs(scores).max(axis=0)).all()
+
+
+INPUTS = {
+    "all": None,
+    "nonnegative": Nonnegative(),
+    "box": Box(-1, 1),
+    "swish": Box(-0.2785, np.inf),
+    "rms": AfterRMSNorm(np.linspace(0.5, 2, 12)),
+    "dead": AfterRMSNorm(np.maximum(0, np.linspace(-0.2, 2, 12))),
+    "layer": AfterLayerNorm(np.linspace(0.5, 2, 12), np.linspace(-1, 1, 12)),
+    "observed": Observed(np.random.default_rng(9).standard_normal((50, 12))),
+}
+
+
+@pytest.mark.parametrize("dtype", list(TYPES))
+@pytest.mark.parametrize("kind", list(INPUTS))
+@pytest.mark.parametrize("biased", [False, True])
+def test_rows_are_appended_that_never_win_as_written(dtype, kind, biased):
+    b = np.random.default_rng(1).standard_normal(150).astype(np.float32) if biased else None
+    head = Head(table(150, 12, dtype, offset=0.7), b, link="softmax", inputs=INPUTS[kind])
+    out = pad(head, 160, dtype)
+    assert out.head.shape == (160, 12)
+    assert out.places.tolist() == list(range(150, 160))
+    assert out.row.dtype == TYPES[dtype]
+    assert out.head.rows.stored.dtype == TYPES[dtype]
+    assert np.array_equal(np.asarray(out.head.W[:150], float), np.asarray(head.W, float))
+    for proof in out.certificates:
+        assert proof.verify(out.head) <= 0
+    F = out.head.inputs.sample(300, 12, np.random.default_rng(2))
+    assert never_wins_at(out.head, out.places, F)
+    assert 0 <= out.probability <= out.bound == 1 / 11
+    assert out.twin is None
+    assert len(repr(out).splitlines()) == 2
+    if biased:
+        assert out.probability < 1e-30
+
+
+def test_padded_rows_of_the_file_are_replaced():
+    W = table(100, 6)
+    W[90:] = -1e4
+    head = Head(
+        W, link="softmax", labels=[f"t{i}" for i in range(100)], source=Source("f", "npz", padded=tuple(range(90, 100)))
+    )
+    out = pad(head, 100, "float32")
+    assert out.places.tolist() == list(range(90, 100))
+    assert out.head.labels == head.labels
+    assert out.head.padded.tolist() == list(range(90, 100))
+    assert all(p.verify(out.head) <= 0 for p in out.certificates)
+    assert not np.isin(out.certificates[0].rivals, out.places).any()
+    more = pad(head, 104, "float32")
+    assert more.head.labels[-1] == "<padding 103>"
+    assert len(more.certificates) == 14
+
+
+def test_a_flat_hull_gets_a_bit_exact_copy():
+    flat = table(40, 8, "bfloat16").copy()
+    flat[:, 3] = flat[:, 2]  # exactly rank deficient
+    flat[:, 5] = (np.asarray(flat[:, 0], float) / 4).astype(flat.dtype)
+    few = table(5, 8, "bfloat16")
+    for W in (few, flat):
+        head = Head(W, link="softmax")
+        out = pad(head, len(W) + 3, "bfloat16")
+        assert all(p.verify(out.head) <= 0 for p in out.certificates)
+        if out.twin is not None:
+            assert out.row.tobytes() == np.asarray(W[out.twin]).tobytes()
+            assert "share" in out.note
+    assert pad(Head(few, link="softmax"), 6, "bfloat16").twin is not None
+    biased = pad(Head(few, np.arange(5.0), link="softmax"), 7, "bfloat16")
+    assert biased.bias <= 0
+    assert biased.certificates[0].verify(biased.head) < 0
+
+
+def test_the_mean_of_a_few_rows_is_not_safe_in_bfloat16():
+    # Two rows and their mid-point, which bfloat16 rounds off the segment: a rounded mean can win.
+    W = np.array([[1.0, 1.0078125], [-1.0, 1.0], [0.0, -1.0]], np.float32)
+    middle = ((W[0] + W[1]) / 2).astype(ml_dtypes.bfloat16).astype(np.float32)
+    found = False
+    for row in (middle, np.array([0.0, 1.0078125], np.float32)):
+        head = Head(np.vstack([W, row]).astype(ml_dtypes.bfloat16), link="softmax")
+        try:
+            found |= Wins(head.digest, 3, [-0.0039, 1.0]).verify(head) > 0
+        except CertificateError:
+            continue
+    assert found
+
+
+def test_zero_rows_win_when_the_rows_have_a_common_offset():
+    W = table(50, 6, offset=3.0)
+    head = Head(np.vstack([W, np.zeros((2, 6), np.float32)])[:51], link="softmax")
+    assert Wins(head.digest, 50, -np.ones(6)).verify(head) > 0
+
+
+def test_rows_of_minus_ten_thousand_win_for_half_of_symmetric_inputs():
+    W = np.vstack([table(50, 6), np.full((1, 6), -1e4, np.float32)])
+    F = np.random.default_rng(3).standard_normal((4000, 6))
+    share = (np.argmax(F @ W.T, axis=1) == 50).mean()
+    assert 0.45 < share < 0.55
+    head = Head(W, link="softmax")
+    assert Wins(head.digest, 50, -np.ones(6)).verify(head) > 0
+    with pytest.raises(CertificateError):
+        NeverWins(head.digest, 50, np.arange(50), np.full(50, 0.02)).verify(head)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.integers(0, 2**32),
+    st.sampled_from(list(TYPES)),
+    st.sampled_from([0.0, 1.0, 200.0]),
+)
+def test_any_head_can_be_padded(n, d, seed, dtype, offset):
+    head = Head(table(n, d, dtype, offset, seed), link="softmax")
+    out = pad(head, n + 2, dtype)
+    assert all(p.verify(out.head) <= 0 for p in out.certificates)
+    assert out.probability <= out.bound * (1 + 1e-6)
+
+
+def test_a_copy_shares_the_probability_of_its_twin():
+    head = Head(table(4, 6), link="softmax")
+    F = np.random.default_rng(1).standard_normal((20, 6))
+    out = pad(head, 5, "float32", embeddings=F)
+    assert out.twin is not None
+    p = out.head.probabilities(F)
+    assert np.array_equal(p[:, 4], p[:, out.twin])
+    assert out.probability == pytest.approx(p[:, 4].max())
+    assert "20 given embeddings" in out.note
+
+
+def test_what_cannot_be_padded_is_told():
+    head = Head(table(9, 3), link="softmax")
+    with pytest.raises(GonioError, match="at least 9"):
+        pad(head, 8, "float32")
+    with pytest.raises(GonioError, match="none of them padded"):
+        pad(head, 9, "float32")
+    with pytest.raises(GonioError, match="not numbers of bfloat16"):
+        pad(head, 10, "bfloat16")
+    with pytest.raises(GonioError, match="choose one of"):
+        pad(head, 10, "int8")
+    with pytest.raises(GonioError, match="cosine"):
+        pad(Head(table(9, 3), link="cosine"), 10, "float32")
+    assert np.isnan(pad(Head(table(9, 3), link="dot"), 10, "float32").probability)
