@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,12 @@ class Ground:
     space: Space | None = None  # the coordinates of the later stages, without their rows
     ball: Ball | None = None
     pool: Int[np.ndarray, " pool"] = field(default_factory=lambda: np.zeros(0, np.int64))  # the rows of the ball
+
+    @cached_property
+    def pool_vectors(self) -> Float[np.ndarray, "pool rank"]:
+        """The rows of the ball in the coordinates of the later stages, kept for all supports."""
+        assert self.space is not None
+        return self.space.vectors(self.pool)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

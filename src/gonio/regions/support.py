@@ -35,13 +35,17 @@ def _basic(
     """
     space = ground.space
     assert space is not None
-    pool = np.unique(np.concatenate([rivals, ground.pool]))
-    pool = pool[(pool != label) & (pool != (label if other is None else other))]
+    extra = np.setdiff1d(rivals, ground.pool)
+    pool = np.concatenate([ground.pool, extra])
+    vectors = np.concatenate([ground.pool_vectors, space.vectors(extra)])
+    order = np.argsort(pool)
+    order = order[(pool[order] != label) & (pool[order] != (label if other is None else other))]
+    pool = pool[order]
     v = space.vectors(np.array([label]))[0]
     u = np.zeros(space.rank) if other is None else space.vectors(np.array([other]))[0] - v
     u = u / max(float(np.linalg.norm(u)), 1e-300)
     # As seen from the label, at unit length: near duplicates of it stay apart, and the aim is the origin.
-    points = space.vectors(pool) - v
+    points = vectors[order] - v
     points -= np.outer(points @ u, u)
     away = np.maximum(np.linalg.norm(points, axis=1), 1e-300)
     given = space.cone.rays  # the rays in the given coordinates; those of A are the same at unit length
@@ -114,7 +118,7 @@ def _finish(
     up = np.append(cone.rays[-1], 0.0) if cone.affine and len(cone.rays) else None
     if up is not None and not any((ray == cone.rays[-1]).all() for ray in rays):
         # A simplex step that brings in the ray of t: the bias goes up until a rival is not needed any more.
-        step = np.linalg.lstsq(B.T, up, rcond=None)[0]
+        step = _solved(B.T, up)
         if np.linalg.norm(step @ B - up) < 1e-9 and ((step > 1e-12) & ~free).any():
             with np.errstate(all="ignore"):
                 room = np.where((step > 1e-12) & ~free, x / step, np.inf)
@@ -133,8 +137,21 @@ def _finish(
 def _refined(B: np.ndarray, x: np.ndarray, free: np.ndarray, aim: np.ndarray) -> np.ndarray:
     """x with x B = aim to rounding, if that leaves all but the free entries positive."""
     for _ in range(3):
-        better = x + np.linalg.lstsq(B.T, aim - x @ B, rcond=None)[0]
+        better = x + _solved(B.T, aim - x @ B)
         if not ((better > 0) | free).all() or np.linalg.norm(aim - better @ B) >= np.linalg.norm(aim - x @ B):
             break
         x = better
     return x
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The solution of A x = b, by elimination where A is square and regular, else the shortest by least squares."""
+    if A.shape[0] == A.shape[1]:
+        try:
+            x = np.linalg.solve(A, b)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            if np.isfinite(x).all() and np.linalg.norm(A @ x - b) <= 1e-6 * np.linalg.norm(b):
+                return x
+    return np.linalg.lstsq(A, b, rcond=None)[0]

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from gonio.errors import GonioError
 from gonio.head import Head, Label
 from gonio.inputs import Observed, Problem
+from gonio.parallel import in_threads
 from gonio.regions import linear
 from gonio.regions.bulk import verify_all
 from gonio.regions.certificate import Certificate, CertificateError, NeverWins, Undecided, Wins
@@ -198,7 +200,7 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
     proofs: dict[int, Certificate] = {}
     # The solver proposes "never", verify disposes: what it does not accept in exact terms stays undecided.
     never = [int(i) for i in asked[status == NEVER]]
-    claims: list[Certificate] = [_never(head, proposals, i) for i in never]
+    claims = _claims(head, proposals, never)
     seen = verify_all(head, claims)
     for k, i in enumerate(never):
         if k in seen.refused:
@@ -236,6 +238,13 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
     margin_ = certificate.verify(head) if isinstance(certificate, Wins) else float(result.margin[0])
     question = f"can {head.labels[i]!r} win?"
     return Verdict(head, question, ANSWERS[int(status[0])], certificate, margin_, result.reason(i))
+
+
+def _claims(head: Head, proposals: Proposals, labels: list[int]) -> list[Certificate]:
+    """The proofs that labels never win, a thread each: they are many small matrices."""
+    head.digest  # noqa: B018  computed once, before threads ask for it
+    with threadpool_limits(1, "blas"):
+        return in_threads(lambda i: _never(head, proposals, i), labels)
 
 
 def _more_claims(head: Head, problem: Problem, proposals: Proposals, label: int) -> Iterator[Certificate]:
