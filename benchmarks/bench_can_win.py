@@ -6,12 +6,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+import gonio
 from benchmarks import Case, Cases
 from gonio.inputs import AllInputs
+from gonio.regions.bulk import verify_all
 from gonio.regions.crew import Crew
 from gonio.regions.proposals import NEVER, UNDECIDED, WINS, Proposals
 from gonio.regions.propose import propose
@@ -138,6 +142,9 @@ def cases(toy: bool) -> Cases:
             decide, lambda W=W: product(W), sound, most, repeats=1 if d > 500 else 3,
             extra=lambda held=held, W=W: about(held["last"], W),
         )  # fmt: skip
+    if not toy:
+        yield from real_head()
+    yield from proofs(*((600, 16) if toy else (6_625, 120)))
     n, d = (500, 12) if toy else (50_257, 768)
     W, _ = made(n, d)
     pairs = neighbours(W, 100 if toy else 10_000)
@@ -169,6 +176,45 @@ def cases(toy: bool) -> Cases:
         lambda a, b: bool((a | ~b).all()),  # whom it finds wins; of the others it says nothing
         most=n / len(few) / 5 if not toy else 99.0,
         repeats=1,
+    )
+
+
+def real_head() -> Cases:
+    """PP-OCRv4's recogniser: 6,625 characters x 120, hundreds of them untrained and in one cluster."""
+    wheel = next((Path(__file__).parents[1] / "fixtures").glob("rapidocr_onnxruntime-1.4.4-*.whl"), None)
+    if wheel is None:
+        return
+    with zipfile.ZipFile(wheel) as z, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(z.read("rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"))
+        head = gonio.load(path)
+    W = np.ascontiguousarray(head.W)
+    for bias in (None, head.bias):
+        yield Case(
+            f"every label of PP-OCRv4, {'no bias' if bias is None else 'with bias'}, against one float32 W W'",
+            lambda bias=bias: int((propose(AllInputs().reduce(W, bias)).status == NEVER).sum()),
+            lambda: product(W) and 202,
+            lambda a, b: a == b,
+            most=10.0,
+            repeats=5,
+        )
+
+
+def proofs(n: int, d: int) -> Cases:
+    """Checking all proofs of a head against deciding it, proofs made."""
+    head = gonio.Head(made(n, d)[0], link="softmax")
+    certificates = list(gonio.can_win(head).certificates(undecided=False))
+
+    def decide() -> int:
+        return len(list(gonio.can_win(head).certificates(undecided=False)))
+
+    yield Case(
+        f"verifying all {n:,} proofs of a {n:,} x {d} head against deciding it with proofs",
+        lambda: n - len(verify_all(head, certificates).refused),
+        decide,
+        lambda a, b: a == b + n - len(certificates),
+        most=1.0,
+        repeats=3,
     )
 
 

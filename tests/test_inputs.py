@@ -74,6 +74,36 @@ def test_a_real_layer_norm_stays_inside():
     assert AfterRMSNorm(gain).contains(gain * r).all()
 
 
+@pytest.mark.parametrize("widened", [False, True], ids=["float32", "float32 widened to float64"])
+@pytest.mark.parametrize(("size", "mean"), [(1.0, 0.0), (300.0, 0.0), (1.0, 30.0), (1e-4, 0.0)])
+def test_norms_computed_in_float32_stay_inside(size, mean, widened):
+    r, d = np.random.default_rng(1), 768
+    x = (mean + size * r.standard_normal((200, d))).astype(np.float32)
+    g = (np.exp(0.5 * r.standard_normal(d)) * r.choice([-1, 1], d)).astype(np.float32)
+    s = r.standard_normal(d).astype(np.float32)
+    root = np.sqrt((x * x).mean(axis=1, keepdims=True) + np.float32(1e-6))
+    centred = x - x.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centred * centred).mean(axis=1, keepdims=True) + np.float32(1e-5))
+    some = np.where(np.arange(d) % 7, g, np.float32(0))  # a norm with switched-off coordinates
+    for inputs, F in (
+        (AfterRMSNorm(g), x / root * g),
+        (AfterRMSNorm(some), x / root * some),
+        (AfterLayerNorm(g, s), centred / spread * g + s),
+        (AfterLayerNorm(some, s), centred / spread * some + s),
+    ):
+        assert F.dtype == np.float32
+        assert inputs.contains(F.astype(np.float64) if widened else F).all()
+    if size >= 1:  # the room is for rounding, not for more
+        assert not AfterRMSNorm(g).contains(x / root * g * np.float32(1.001)).any()
+        assert not AfterLayerNorm(g, s).contains(centred / spread * g * np.float32(1.001) + s).any()
+
+
+def test_numbers_of_float64_get_no_room_for_float32():
+    z = np.ones((1, 4)) * np.array([1 + 1e-7, 1, 1, 1])
+    assert not AfterRMSNorm(np.ones(4)).contains(z).any()
+    assert AfterRMSNorm(np.ones(4)).contains(z.astype(np.float32)).all()
+
+
 def test_what_is_outside_is_outside():
     assert not Nonnegative().contains([-1e-9, 1, 1]).any()
     assert not Box(-1, 1).contains([1.1, 0, 0]).any()

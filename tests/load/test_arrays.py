@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 
 import numpy as np
@@ -122,6 +123,14 @@ def test_labels_come_from_files_of_several_kinds(tmp_path):
         gonio.load({"W": W}, labels=tmp_path / "short.txt")
     with pytest.raises(GonioError, match="cannot be read"):
         gonio.load({"W": W}, labels=tmp_path / "none.txt")
+    for names in (["a", "b"], [*"abcdefg"]):
+        (tmp_path / "wrong.json").write_text(json.dumps(names))
+        with pytest.raises(GonioError, match=f"lists {len(names)} names and the head has 6 rows; give one name a row"):
+            gonio.load({"W": W}, labels=tmp_path / "wrong.json")
+    (tmp_path / "gaps.json").write_text(
+        '{"a": 0, "b": 1, "d": 3, "e": 4, "f": 5, "g": 6}'
+    )  # a tokenizer may leave gaps
+    assert gonio.load({"W": W}, labels=tmp_path / "gaps.json").labels == ("a", "b", "[padded 2]", "d", "e", "f")
 
 
 def test_the_published_npz_of_g2p_en_is_read(tmp_path):

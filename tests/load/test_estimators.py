@@ -10,6 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -78,12 +79,28 @@ def test_the_last_layer_of_a_network_gets_its_activation_as_inputs(activation, d
     assert head.link == ("sigmoid" if data[1] is sets else "softmax")
 
 
-@pytest.mark.parametrize("estimator", [OneVsRestClassifier(LogisticRegression()), RidgeClassifier()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OneVsRestClassifier(LogisticRegression()),
+        RidgeClassifier(),
+        MultiOutputClassifier(LogisticRegression()),
+        MultiOutputClassifier(SVC(kernel="linear")),
+    ],
+)
 def test_several_labels_at_once_are_a_sigmoid_head(estimator):
     fitted = estimator.fit(several, sets)
     head = gonio.load(fitted)
     assert head.link == "sigmoid"
     assert np.array_equal(head.logits(several) > 0, fitted.predict(several).astype(bool))
+
+
+def test_one_classifier_a_column_is_a_label_a_column():
+    fitted = MultiOutputClassifier(LogisticRegression()).fit(several, sets)
+    head = gonio.load(fitted)
+    assert head.labels == ("0", "1", "2", "3")
+    own = np.stack([p[:, 1] for p in fitted.predict_proba(several)], axis=1)
+    assert np.allclose(head.probabilities(several), own, atol=1e-9)
 
 
 def test_pipelines_and_searches_lead_to_their_last_step():
@@ -119,6 +136,9 @@ def test_estimators_without_label_rows_are_refused():
         (GaussianNB().fit(X, y), "no fitted coefficients"),
         (LogisticRegression(), "call fit first"),
         (OneVsRestClassifier(GaussianNB()).fit(X, y), "made of GaussianNB"),
+        (MultiOutputClassifier(GaussianNB()).fit(several, sets), "one linear score of the features for two classes"),
+        (MultiOutputClassifier(LogisticRegression()).fit(X, np.stack([y, y > 0], 1)), "made of LogisticRegression"),
+        (ClassifierChain(LogisticRegression()).fit(several, sets), "one linear score of the features"),
         (SVC(kernel="linear").fit(X, y), "separate pairs of classes"),  # three pairs of three classes: the count fits
     ):
         with pytest.raises(GonioError, match=said):

@@ -283,10 +283,9 @@ def _weight(archive: Archive, config: Mapping[str, Any], place: str) -> tuple[Ta
             return task, name, choice.name, choice.why
         return task, name, weight, f"the head of {name}"
     if task in ("tokens", "unknown"):
-        if has(archive, ("cls.predictions.dense.weight",)):
-            raise _refused(
-                place, name or "MobileBERT", "joins two tensors (the embeddings and cls.predictions.dense.weight)"
-            )
+        if config.get("model_type") == "mobilebert" and has(archive, ("cls.predictions.dense.weight",)):
+            joined = "is made of two tensors side by side (the embeddings and cls.predictions.dense.weight)"
+            raise _refused(place, name or "MobileBERT", joined)
         weight = _token_head(archive, config)
         if name.endswith("ForPreTraining") and weight is None and not has(archive, TIED_BIASES):
             raise _refused(place, name, "scores no tokens: no token head and no bias of one is in its files")
