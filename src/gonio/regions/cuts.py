@@ -98,7 +98,7 @@ class Cutter:
             args = (space.V, self.rays, self.fixed, extra, T.P, aims, T.across, X, Y, found, count,
                     T.sets, T.weights, T.size, T.R, T.status, T.margin, T.gap, slack,
                     space.kappa, space.coarse, space.fine, self.ray_drift, tol, done == 0)  # fmt: skip
-            piece = max(1, min(64, len(act) // (4 * self.crew.size) + 1))
+            piece = max(1, min(512, len(act) // (4 * self.crew.size) + 1))
             jobs = [np.arange(*s) for s in spans(len(act), piece)]
             self.crew.run(partial(_step, act, args), jobs, self.after)
             won = act[T.status[act] == WINS]
