@@ -147,6 +147,8 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: np.ndarray | Non
         # Powers of two bring x and the rows near 1, where nothing overflows; they are taken back at the end.
         powers = -np.frexp(np.abs(places.x).max(axis=1))[1].astype(np.int64)
         power = -math.frexp(float(head.norms.max()))[1]
+        # Beside a bias, x and rows that are both tiny stay tiny: the bias would overflow with them.
+        powers = np.minimum(powers, (60 if kind == np.float32 else 900) - power)
         x, t = np.ldexp(places.x, powers[:, None]), np.ldexp(float(head.bias is not None), powers + power)
         length = np.sqrt((x * x).sum(axis=1)) * SLACK
         dust = np.ldexp(places.drift * np.linalg.norm(gain_and_shift(places.inputs, d)[0]) * SLACK, powers)
