@@ -215,7 +215,9 @@ def _keep(result, out, proof, save, certificates) -> None:
 
         kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
         file.save(proof, kept)
-        click.echo(f"  proofs     {proof} ({len(kept):,}; check them with: gonio verify MODEL {proof})")
+        click.echo(
+            f"  proofs     {proof} ({len(kept):,}; check them with gonio verify MODEL {proof} and the same options)"
+        )
 
 
 @main.command()
