@@ -25,6 +25,7 @@ FLOORS = {
     "regions": 6,
     "similarity": 6,
     "remedies": 6,
+    "patterns": 7,
     "factors": 7,
     "diagnostics": 7,
     "audit": 8,
@@ -32,6 +33,7 @@ FLOORS = {
     "explorer": 9,
     "papers": 9,
     "cli": 10,
+    "__main__": 11,
 }
 
 

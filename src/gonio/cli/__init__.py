@@ -1,0 +1,41 @@
+"""The command `gonio`: parse, call, print, exit code; no mathematics.
+
+Exit codes: 0 fine, 1 a finding that was asked to fail or a proof refused, 2 bad input, in one sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from gonio.cli.gauge import compare, dial, info
+from gonio.cli.regions import can_tie, can_win, pad, verify
+from gonio.errors import GonioError
+
+
+class _Gonio(click.Group):
+    """A group whose commands end with one sentence and exit code 2 where gonio complains."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GonioError as e:
+            from gonio.report.text import printable
+
+            click.echo(f"gonio: {printable(str(e))}", err=True)
+            ctx.exit(2)
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of our output has gone; there is nobody left to tell
+            ctx.exit(0)
+
+
+@click.group(cls=_Gonio, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="gonio", message="gonio %(version)s")
+def main() -> None:
+    """What the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
+
+
+for _command in (info, dial, compare, can_win, can_tie, verify, pad):
+    main.add_command(_command)

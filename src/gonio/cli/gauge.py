@@ -1,0 +1,80 @@
+"""What was read, and what may change while the model does not: info, dial, compare."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from gonio.cli.model import array_of, label_of, model_options
+from gonio.head import Head, Link
+
+
+@click.command()
+@model_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def info(head: Head, as_json: bool) -> None:
+    """Say what was read from MODEL, and how each part was decided."""
+    from gonio.profile import profile
+
+    p = profile(head)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(p.to_dict(), indent=2))
+        return
+    from gonio.report import text
+
+    click.echo(text.info(p))
+
+
+@click.command()
+@model_options
+@click.argument("labels_", metavar="LABEL LABEL", nargs=2)
+@click.option("--cosine", type=float, required=True, help="The cosine wanted, from -1 to 1.")
+@click.option("--out", metavar="DIR", help="Write the equivalent checkpoint here, in the model's own format.")
+@click.option("--same-type", is_flag=True, help="Keep the head of a 16-bit model in 16 bits (default: float32).")
+@click.option("--head-only", is_flag=True, help="Write the head alone, as DIR/head.safetensors.")
+@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
+@click.option("--embeddings", metavar="FILE", help="Bound and measure the difference over these (.npy).")
+@click.option("--radius", type=float, help="Bound it over all inputs of at most this length.")
+def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embeddings, radius) -> None:
+    """Give two labels of MODEL any cosine, with every prediction left as it is."""
+    from gonio.gauge import dial as dial_
+    from gonio.report import text
+
+    a, b = (label_of(head, x) for x in labels_)
+    points = None if embeddings is None else array_of(embeddings)
+    result = dial_(head, a, b, cosine=cosine, embeddings=points, radius=radius)
+    click.echo(text.dialled(result))
+    if out is None:
+        return
+    from gonio.gauge.export import export, measure, standalone
+
+    if head_only:
+        path = standalone(result.head, f"{out}/head.safetensors", overwrite=overwrite)
+        click.echo(f"  written    {path} (the head alone)")
+        return
+    written = export(result, out, precision="same" if same_type else "float32", overwrite=overwrite)
+    click.echo(text.written(written, measure(written, result)))
+
+
+@click.command()
+@click.argument("models", metavar="MODEL MODEL", nargs=2)
+@click.option("--link", type=click.Choice(get_args(Link)), help="How scores become predictions, in both.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def compare(models, link, as_json) -> None:
+    """Say whether two models are one: is one head a gauge transform of the other?"""
+    from gonio.gauge import same_model
+    from gonio.load import load
+
+    a, b = (load(m, link=link) for m in models)
+    result = same_model(a, b)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(result.to_dict(), indent=2))
+        return
+    from gonio.report import text
+
+    click.echo(text.compared(a, b, result))

@@ -1,0 +1,75 @@
+"""What the commands share: MODEL with the options that say how to read it, labels and files as typed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, get_args
+
+import click
+
+from gonio.errors import GonioError
+from gonio.head import Head, Link
+
+
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """MODEL and the options that say how to read it; the command gets the Head."""
+
+    @click.argument("model", required=False)
+    @click.option("--link", type=click.Choice(get_args(Link)), help="How scores become predictions.")
+    @click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong.")
+    @click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON.")
+    @click.option(
+        "--inputs", metavar="KIND", help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy."
+    )
+    @click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items.")
+    @click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users.")
+    @functools.wraps(command)
+    def wrapped(model, link, tensor, labels, inputs, users, items, **rest: Any) -> Any:
+        return command(_head(model, link, tensor, labels, inputs, users, items), **rest)
+
+    return wrapped
+
+
+def _head(model, link, tensor, labels, inputs, users, items) -> Head:
+    from gonio.load import load
+
+    if (users is None) != (items is None):
+        raise GonioError("a factor model needs both --users and --items.")
+    if (model is None) == (users is None):
+        raise GonioError("give one model: a file, a folder, a name, or --users with --items.")
+    return load(model if users is None else (users, items), link=link, tensor=tensor, labels=labels, inputs=inputs)
+
+
+def text_of(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except (OSError, UnicodeDecodeError) as e:
+        raise GonioError(f"{path} cannot be read as text ({e}).") from None
+
+
+def label_of(head: Head, text: str) -> str | int:
+    """A label as typed: its name, or #12 for row 12."""
+    return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text
+
+
+def array_of(path: str):
+    from gonio import inputs
+
+    return inputs.parse(f"observed:{path}").F  # type: ignore[attr-defined]
+
+
+def keep(result, out, proof, save, certificates) -> None:
+    """Save a result's rows and proofs where they were asked for."""
+    if out is not None:
+        click.echo(f"  saved      {save(result.columns(), out)}")
+    if proof is not None:
+        from gonio.regions import proof as file
+        from gonio.regions.bulk import compact
+
+        kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
+        file.save(proof, kept)
+        click.echo(
+            f"  proofs     {proof} ({len(kept):,}; check them with gonio verify MODEL {proof} and the same options)"
+        )

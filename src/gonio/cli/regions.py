@@ -1,0 +1,116 @@
+"""What is possible: can-win, can-tie, verify, pad."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import click
+
+from gonio.cli.model import keep, label_of, model_options, text_of
+from gonio.errors import GonioError
+from gonio.head import Head
+from gonio.progress import Bar
+
+Precision = Literal["bf16", "fp16", "fp8", "int8"]
+
+
+@click.command("can-win")
+@model_options
+@click.argument("names", metavar="[LABEL]...", nargs=-1)
+@click.option("--out", metavar="FILE", help="Save one row a label: .csv, .json or .parquet.")
+@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@click.option(
+    "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
+)
+def can_win(head: Head, names, out, proof, cast) -> None:
+    """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
+    from gonio.regions.win import can_win as ask
+    from gonio.report import regions as text
+    from gonio.report.table import save
+
+    if cast is not None:
+        from gonio.regions.precision import precision_audit
+
+        click.echo(text.precision(precision_audit(head, cast)))
+        return
+    with Bar("can-win") as bar:
+        result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
+    click.echo(text.can_win(result))
+    keep(result, out, proof, save, result.certificates)
+
+
+@click.command("can-tie")
+@model_options
+@click.argument("names", metavar="[LABEL LABEL]", nargs=-1)
+@click.option("--pairs", metavar="FILE", help="Pairs of labels, one a line, separated by a tab.")
+@click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
+@click.option("--out", metavar="FILE", help="Save one row a pair: .csv, .json or .parquet.")
+@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+def can_tie(head: Head, names, pairs, nearest, out, proof) -> None:
+    """Say whether two labels of MODEL can share the top, strictly above all others."""
+    from gonio.regions.tie import can_tie as ask
+    from gonio.report import regions as text
+    from gonio.report.table import save
+
+    if len(names) not in (0, 2):
+        raise GonioError(f"can-tie: {len(names)} labels were named; name two, or give --pairs or --nearest.")
+    given = [tuple(label_of(head, x) for x in names)] if names else _pairs(pairs, head)
+    with Bar("can-tie") as bar:
+        result = ask(head, pairs=given, nearest=nearest, on_progress=bar)
+    click.echo(text.can_tie(result))
+    keep(result, out, proof, save, lambda: (result.certificate(k) for k in range(len(result))))
+
+
+def _pairs(path: str | None, head: Head):
+    if path is None:
+        return None
+    lines = [x.split("\t") for x in text_of(path).splitlines() if x.strip()]
+    bad = next((k for k, x in enumerate(lines, 1) if len(x) != 2), None)
+    if bad is not None:
+        raise GonioError(f"can-tie: line {bad} of {path} is not two labels separated by a tab.")
+    return [tuple(label_of(head, x) for x in pair) for pair in lines]
+
+
+@click.command()
+@model_options
+@click.argument("proof")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def verify(head: Head, proof, as_json) -> None:
+    """Check a saved PROOF against MODEL, without any solver; exit code 1 if anything in it is refused."""
+    from gonio.regions.proof import verify_file
+    from gonio.report import regions as text
+
+    seen = verify_file(head, proof)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(seen.to_dict(), indent=2))
+    else:
+        click.echo(text.verified(seen))
+    if not seen.fine:
+        raise SystemExit(1)
+
+
+@click.command()
+@model_options
+@click.option("--to", type=int, required=True, help="How many rows the head is to have.")
+@click.option(
+    "--out", metavar="DIR", required=True, help="Write the padded checkpoint here, in the model's own format."
+)
+@click.option("--proof", metavar="FILE", help="Save the proofs that the rows never win (.npz).")
+@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
+def pad(head: Head, to, out, proof, overwrite) -> None:
+    """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""
+    from gonio.regions.pad import pad as fill
+    from gonio.regions.pad_export import export_padded
+    from gonio.report import regions as text
+
+    kind = head.rows.kind if head.rows.kind in ("float32", "float16", "bfloat16") else "float32"
+    padded = fill(head, to, kind)
+    path, again = export_padded(padded, head, out, overwrite=overwrite)
+    click.echo(text.padded(padded, path, again))
+    if proof is not None:
+        from gonio.regions import proof as file
+
+        file.save(proof, list(padded.certificates))
+        click.echo(f"  proofs     {proof} ({len(padded.certificates):,})")
