@@ -1,0 +1,1 @@
+"""Patterns: every label set and every ranking a head can output, exactly; and questions about single ones at any size."""

@@ -1,0 +1,158 @@
+"""What label sets and rankings share: an exact, lazy collection that counts, lists, samples and compares itself."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gonio.errors import GonioError
+from gonio.head import Head
+from gonio.patterns.listing import Cursor
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+LIMIT = 10_000_000_000  # patterns that are listed without being told to: some minutes
+HELD = 4 << 30  # bytes of an array that holds them all
+PER_SECOND = 8e6  # patterns, roughly, on one core: for estimates only
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some patterns, one a row, and the cursor from which a later listing goes on after them."""
+
+    rows: Int[np.ndarray, "patterns width"]
+    cursor: Cursor
+
+
+class Patterns(ABC):
+    """Every pattern a head can output, exactly; nothing is listed before it is asked for."""
+
+    head: Head
+    notes: tuple[str, ...]
+    limit: int | None
+
+    # ----- what the two kinds say about themselves
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many there are: an exact whole number of any size."""
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """How many a head of this shape can have at most: the closed form for general position."""
+
+    @property
+    @abstractmethod
+    def conceivable(self) -> int:
+        """How many there would be without any restriction: 2^n label sets, n! rankings."""
+
+    @abstractmethod
+    def blocks(self, after: Cursor = (0, 0), on_progress: Callable | None = None) -> Iterator[Block]:
+        """The patterns in blocks of packed rows, in a fixed order, from a cursor on."""
+
+    @abstractmethod
+    def rows(self, block: Block) -> np.ndarray:
+        """The patterns of a packed block, one a row."""
+
+    @abstractmethod
+    def _draw(self, rng: random.Random, count: int) -> np.ndarray: ...
+
+    @property
+    @abstractmethod
+    def _width(self) -> int:
+        """Bytes of one row of `to_array`."""
+
+    # ----- what follows
+
+    @property
+    def impossible(self) -> int:
+        """How many conceivable patterns no input gives."""
+        return self.conceivable - self.count
+
+    @property
+    def share(self) -> float:
+        """The share of the conceivable patterns that some input gives."""
+        return self.count / self.conceivable
+
+    def __len__(self) -> int:
+        count = self.count
+        if count >= 1 << 63:
+            raise GonioError(f"{self._name}: there are {count:,}; len() holds at most 2^63 - 1, so ask .count.")
+        return count
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for block in self.blocks():
+            yield from self.rows(block)
+
+    def to_array(self, on_progress: Callable | None = None) -> np.ndarray:
+        """All patterns as one array, one a row."""
+        self._allow("to_array")
+        if self.most * self._width > HELD and self.count * self._width > HELD:
+            raise GonioError(
+                f"{self._name}: all {self.count:,} in one array take {self.count * self._width / 1e9:.1f} GB; "
+                f"go through .blocks() instead, which holds a few megabytes."
+            )
+        parts = [self.rows(b) for b in self.blocks(on_progress=on_progress)]
+        return np.concatenate(parts) if parts else self._empty()
+
+    def sample(self, k: int, seed: int = 0) -> np.ndarray:
+        """k patterns drawn independently, each pattern with exactly the same chance."""
+        if k < 0:
+            raise GonioError(f"{self._name}: {k} draws were asked for; a number from 0 on is needed.")
+        if self.count == 0:
+            raise GonioError(f"{self._name}: there is none to draw from. {' '.join(self.notes)}")
+        return self._draw(random.Random(seed), k)  # noqa: S311  reproducible draws, not secrets
+
+    def difference(self, other: Patterns) -> np.ndarray:
+        """The patterns of this head that the other does not have."""
+        if type(other) is not type(self) or other.head.shape[0] != self.head.shape[0]:
+            raise GonioError(f"{self._name}: a difference needs {self._name} of a head with as many labels.")
+        mine, theirs = self.to_array(), other.to_array()
+        both = np.ascontiguousarray(np.concatenate([mine, theirs])).view(f"V{mine.shape[1] * mine.itemsize}").reshape(-1)
+        _, code = np.unique(both, return_inverse=True)
+        return mine[~np.isin(code[: len(mine)], code[len(mine) :])]
+
+    def _allow(self, what: str) -> None:
+        if self.limit is not None and self.most > self.limit:
+            minutes = self.most / PER_SECOND / 60
+            raise GonioError(
+                f"{self._name}: {what} would go through up to {self.most:,} of them, about {minutes:,.0f} minutes on one "
+                f"core; pass limit=None to {self._name}() to do it all the same, ask .most for the number, "
+                f"can_label or can_rank about single ones, or draw some with .sample."
+            )
+
+    @property
+    @abstractmethod
+    def _name(self) -> str: ...
+
+    @abstractmethod
+    def _empty(self) -> np.ndarray: ...
+
+    def __repr__(self) -> str:
+        n, d = self.head.shape
+        kind = self._name.replace("_", " ")
+        size = f"at most {self.most:,} of {_short(self.conceivable)}"
+        return f"{type(self).__name__}({n:,} labels, width {d}: {size} {kind})" + "".join(f"\n  {x}" for x in self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts in plain values, for JSON."""
+        return {
+            "labels": self.head.shape[0],
+            "count": self.count,
+            "conceivable": str(self.conceivable),
+            "impossible": str(self.impossible),
+            "share": self.share,
+            "notes": list(self.notes),
+        }
+
+
+def _short(x: int) -> str:
+    return f"{x:,}" if x < 10**15 else f"{float(x):.3g}" if x < 10**300 else f"10^{len(str(x)) - 1}"

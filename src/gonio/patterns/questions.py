@@ -1,0 +1,386 @@
+"""Can these labels be on and those off, can labels be ranked so, can these be the top: one answer with its proof, any size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gonio.errors import GonioError
+from gonio.head import Head, Label
+from gonio.inputs import Observed, Problem
+from gonio.patterns.feasible import Proposal, System, newton, pose, program
+from gonio.regions.claim import Certificate, CertificateError
+from gonio.regions.comparison import NOBODY, ZERO, Impossible, Open, Possible
+from gonio.regions.margins import lifted
+from gonio.regions.win import Verdict
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+SLIGHT = 1e-12  # weights this small against the largest are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Comparisons to hold at once: labels above labels (or ZERO), and `top` above all others."""
+
+    above: Int[np.ndarray, " some"]
+    below: Int[np.ndarray, " some"]
+    top: Int[np.ndarray, " some"] = field(default_factory=lambda: NOBODY)
+
+
+def can_label(head: Head, on: Any = (), off: Any = ()) -> Verdict:
+    """Can these labels be on and those off at once, whatever the others are?
+
+    yes  iff  some input x of the head has  w_i.x + b_i > 0 for i in `on`  and  w_j.x + b_j < 0 for j in `off`.
+
+    `off="rest"` switches off every label that is not in `on`: one whole label set.
+
+    >>> head = Head([[1, 0], [0, 1], [1, 1]], link="sigmoid", labels=["cat", "dog", "pet"])
+    >>> can_label(head, on=["cat", "dog"], off=["pet"]).answer
+    'no'
+
+    Claims: GRIV24.feasible
+    """
+    _fits(head, "can_label")
+    if head.link == "softmax":
+        raise GonioError(
+            "can_label: the head's link is softmax, which has one winner and no label sets (the sign of a logit changes "
+            "with the gauge); ask can_win, can_rank or can_top, or load it with link sigmoid."
+        )
+    return _ask(head, _label_question(head, on, off), _label_words(head, on, off))
+
+
+def can_labels(head: Head, sets: Iterable[Any], on_progress: Callable | None = None) -> CanLabel:
+    """Whole label sets, one after the other: which of them can the head output? Each is a list of the labels that are on."""
+    _fits(head, "can_label")
+    several = [tuple(s) for s in sets]
+    if not several:
+        raise GonioError("can_label: no label set was given.")
+    indices = []
+    for k, s in enumerate(several):
+        try:
+            indices.append(frozenset(head.index(x) for x in s))
+        except GonioError as e:
+            raise GonioError(f"can_label: label set {k + 1}: {e}") from None
+    distinct = list(dict.fromkeys(indices))
+    problem = head.inputs.reduce(head.W, head.bias)
+    verdicts = {}
+    for k, s in enumerate(distinct):
+        verdicts[s] = _decide(head, problem, _label_question(head, sorted(s), "rest"))
+        if on_progress is not None:
+            on_progress(k + 1, len(distinct), "label sets")
+    return CanLabel(head, tuple(tuple(sorted(s)) for s in indices), tuple(verdicts[s] for s in indices))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CanLabel:
+    """Label sets of a data set: which can the head output?"""
+
+    head: Head
+    sets: tuple[tuple[int, ...], ...]
+    certificates: tuple[Certificate, ...]
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """yes, no or undecided for each set."""
+        return tuple(ANSWER[type(c)] for c in self.certificates)
+
+    @property
+    def impossible(self) -> Int[np.ndarray, " some"]:
+        """The places of the sets that no input gives."""
+        return np.flatnonzero([a == "no" for a in self.answers])
+
+    @property
+    def undecided(self) -> Int[np.ndarray, " some"]:
+        """The places of the sets of which neither is proven."""
+        return np.flatnonzero([a == "undecided" for a in self.answers])
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The result as columns, one entry a set."""
+        return {
+            "set": [", ".join(self.head.labels[i] for i in s) for s in self.sets],
+            "size": [len(s) for s in self.sets],
+            "can_label": list(self.answers),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result in plain values."""
+        return {
+            "head": self.head.digest,
+            "asked": len(self.sets),
+            "impossible": [list(self.sets[k]) for k in self.impossible],
+            "undecided": [list(self.sets[k]) for k in self.undecided],
+        }
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __repr__(self) -> str:
+        distinct = len(set(self.sets))
+        return (
+            f"CanLabel({len(self):,} label sets, {distinct:,} distinct, over {self.head.inputs})\n"
+            f"  {len(self) - len(self.impossible) - len(self.undecided):,} possible, {len(self.impossible):,} impossible, "
+            f"{len(self.undecided):,} undecided"
+        )
+
+
+def can_rank(head: Head, order: Any, *, top: bool = False) -> Verdict:
+    """Can the scores be in this order, each strictly above the next?
+
+    `order` is a list of labels from the highest down (all of them, or some with the others anywhere), or a list of pairs
+    (higher, lower) that need not name every label: a partial order. top=True: they are also above all other labels, so
+    these are the first k in this order.
+
+    >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
+    >>> can_rank(square, [0, 1, 2, 3]).answer, can_rank(square, [0, 3, 1, 2]).answer
+    ('yes', 'no')
+    """
+    _fits(head, "can_rank")
+    pairs, words = _order(head, order, top)
+    above, below = (np.array(x, np.int64) for x in zip(*pairs, strict=True)) if pairs else (NOBODY, NOBODY)
+    return _ask(head, Question(above, below), words)
+
+
+def can_top(head: Head, labels: Sequence[Label]) -> Verdict:
+    """Can these labels be the top k, in whatever order: each strictly above every other label?
+
+    >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
+    >>> can_top(square, [0, 1]).answer, can_top(square, [0, 3]).answer
+    ('yes', 'no')
+    """
+    _fits(head, "can_top")
+    top = _labels(head, labels, "can_top")
+    if not top:
+        raise GonioError("can_top: no label was named; name the labels that are to be the top.")
+    names = ", ".join(repr(head.labels[i]) for i in top[:6]) + (" ..." if len(top) > 6 else "")
+    return _ask(head, Question(NOBODY, NOBODY, np.array(sorted(top), np.int64)), f"can {names} be the top {len(top)}?")
+
+
+# ----- what was asked
+
+
+def _fits(head: Head, who: str) -> None:
+    if head.link == "cosine":
+        raise GonioError(f"{who}: the link is cosine, whose rows are compared with each other; there is no input to ask for.")
+
+
+def _labels(head: Head, labels: Any, who: str) -> list[int]:
+    if isinstance(labels, (str, int, np.integer)):
+        labels = [labels]
+    out = [head.index(x) for x in labels]
+    if len(set(out)) != len(out):
+        twice = next(i for i in out if out.count(i) > 1)
+        raise GonioError(f"{who}: {head.labels[twice]!r} is named twice; name each label once.")
+    return out
+
+
+def _label_question(head: Head, on: Any, off: Any) -> Question:
+    first = _labels(head, on, "can_label")
+    if isinstance(off, str) and off == "rest":
+        named = set(first)
+        second = [i for i in range(head.shape[0]) if i not in named]
+    else:
+        second = _labels(head, off, "can_label")
+    both = set(first) & set(second)
+    if both:
+        raise GonioError(f"can_label: {head.labels[both.pop()]!r} is asked to be on and off; choose one.")
+    if not first and not second:
+        raise GonioError("can_label: no label was named; name some in on=, off= or both.")
+    zeros = np.full(len(first) + len(second), ZERO)
+    above, below = zeros.copy(), zeros
+    above[: len(first)] = first
+    below[len(first) :] = second
+    return Question(above, below)
+
+
+def _label_words(head: Head, on: Any, off: Any) -> str:
+    def names(labels: Any) -> str:
+        if isinstance(labels, str) and labels == "rest":
+            return "all others"
+        several = _labels(head, labels, "can_label")
+        return ", ".join(repr(head.labels[i]) for i in several[:6]) + (" ..." if len(several) > 6 else "")
+
+    parts = [f"{names(x)} {word}" for x, word in ((on, "on"), (off, "off")) if isinstance(x, str) or len(x)]
+    return f"can the labels be {' and '.join(parts)}?"
+
+
+def _order(head: Head, order: Any, top: bool) -> tuple[list[tuple[int, int]], str]:
+    items = list(order.tolist() if isinstance(order, np.ndarray) else order)
+    paired = bool(items) and all(isinstance(x, (list, tuple)) and len(x) == 2 for x in items)
+    if paired:
+        pairs = [(head.index(a), head.index(b)) for a, b in items]
+        _no_cycle(head, pairs)
+        members = sorted({i for p in pairs for i in p})
+        if top:
+            lowest = [i for i in members if all(a != i for a, _ in pairs)]
+            pairs += [(i, j) for i in lowest for j in range(head.shape[0]) if j not in set(members)]
+        return pairs, f"can {len(items)} orders of two labels hold at once?"
+    chain = _labels(head, items, "can_rank")
+    if len(chain) < 2 and not (top and chain):
+        raise GonioError(f"can_rank: {len(chain)} labels were named; an order needs two at least.")
+    pairs = list(zip(chain[:-1], chain[1:], strict=True))
+    if top:
+        named = set(chain)
+        pairs += [(chain[-1], j) for j in range(head.shape[0]) if j not in named]
+    names = " > ".join(repr(head.labels[i]) for i in chain[:6]) + (" > ..." if len(chain) > 6 else "")
+    return pairs, f"can the {'top ' + str(len(chain)) if top else 'order'} be {names}?"
+
+
+def _no_cycle(head: Head, pairs: list[tuple[int, int]]) -> None:
+    """Complain about a contradictory partial order, naming the cycle."""
+    import graphlib
+
+    below: dict[int, set[int]] = {}
+    for a, b in pairs:
+        if a == b:
+            raise GonioError(f"can_rank: {head.labels[a]!r} is asked to be above itself.")
+        below.setdefault(b, set()).add(a)
+    try:
+        tuple(graphlib.TopologicalSorter(below).static_order())
+    except graphlib.CycleError as e:
+        names = " > ".join(repr(head.labels[i]) for i in e.args[1])
+        raise GonioError(f"can_rank: the order contradicts itself: {names}; drop one of these.") from None
+
+
+# ----- the answer
+
+ANSWER = {Possible: "yes", Impossible: "no", Open: "undecided"}
+
+
+def _ask(head: Head, question: Question, words: str) -> Verdict:
+    certificate = _decide(head, head.inputs.reduce(head.W, head.bias), question)
+    margin = certificate.verify(head) if isinstance(certificate, Possible) else 0.0
+    if isinstance(certificate, Open):
+        margin = certificate.bound
+    return Verdict(head, words, ANSWER[type(certificate)], certificate, margin)  # type: ignore[arg-type]
+
+
+def _decide(head: Head, problem: Problem, question: Question) -> Certificate:
+    """The first proposal that a certificate accepts: the Newton method's, then a linear program's."""
+    q = question
+    if not len(q.above) and (not len(q.top) or len(q.top) == head.shape[0]):
+        x = lifted(head.inputs, np.zeros(head.shape[1]))
+        return Possible(head.digest, q.above, q.below, q.top, x)
+    if isinstance(head.inputs, Observed):
+        return _among(head, head.inputs, q)
+    system = pose(problem, q.above, q.below, q.top)
+    if system is None:
+        return _by_search(head, problem, q)
+    bound = np.inf
+    for method in (newton, program):
+        proposal = method(system)
+        if proposal is None:
+            continue
+        claim = _claim(head, q, system, proposal)
+        try:
+            claim.verify(head)
+        except CertificateError:
+            bound = min(bound, proposal.bound)
+            continue
+        return claim
+    why = "the comparisons are on the edge between possible and not, or too large for exact arithmetic"
+    return Open(head.digest, q.above, q.below, q.top, float(bound), why)
+
+
+def _claim(head: Head, q: Question, system: System, proposal: Proposal) -> Certificate:
+    if proposal.u is not None:
+        z = system.input(proposal.u)
+        if head.inputs.bounded and not system.constant:  # a ball about 0: any length will do
+            z = z / max(float(np.linalg.norm(z)), 1e-300)
+        return Possible(head.digest, q.above, q.below, q.top, lifted(head.inputs, z))
+    w = proposal.weights[: system.asked] / np.where(system.lengths[: system.asked] > 0, system.lengths[: system.asked], 1)
+    if not w.sum() > 0:
+        w = np.ones(system.asked)
+    w = np.where(w > SLIGHT * w.max(), w, 0)
+    m = len(q.above)
+    above, below, weights = q.above[w[:m] > 0], q.below[w[:m] > 0], w[:m][w[:m] > 0]
+    if len(q.top):
+        others = np.setdiff1d(np.arange(head.shape[0]), q.top)
+        a, b, v = _matched(q.top, w[m : m + len(q.top)], others, w[m + len(q.top) :])
+        above, below, weights = np.append(above, a), np.append(below, b), np.append(weights, v)
+    return Impossible(head.digest, above, below, NOBODY, weights / weights.sum())
+
+
+def _matched(high: np.ndarray, given: np.ndarray, low: np.ndarray, taken: np.ndarray):
+    """Weights of labels above and below the threshold as weights of pairs: the one side's are handed to the other's."""
+    given, taken = given / max(given.sum(), 1e-300), taken / max(taken.sum(), 1e-300)
+    i = j = 0
+    a, b, v = [], [], []
+    left, need = float(given[0]), float(taken[0])
+    while i < len(high) and j < len(low):
+        amount = min(left, need)
+        if amount > SLIGHT:
+            a.append(int(high[i]))
+            b.append(int(low[j]))
+            v.append(amount)
+        left, need = left - amount, need - amount
+        if left <= need:
+            i += 1
+            left = float(given[i]) if i < len(high) else 0.0
+        else:
+            j += 1
+            need = float(taken[j]) if j < len(low) else 0.0
+    return np.array(a, np.int64), np.array(b, np.int64), np.array(v)
+
+
+def _among(head: Head, inputs: Observed, q: Question) -> Certificate:
+    """Over observed embeddings: the one at which the comparisons hold by most, or none."""
+    F = inputs.F.astype(np.float64)
+    score = np.column_stack([F @ head.W.astype(np.float64).T + (0 if head.bias is None else head.bias), np.zeros(len(F))])
+    gap = np.full(len(F), np.inf)
+    if len(q.above):
+        gap = (score[:, q.above] - score[:, q.below]).min(axis=1)
+    if len(q.top):
+        others = np.setdiff1d(np.arange(head.shape[0]), q.top)
+        gap = np.minimum(gap, score[:, q.top].min(axis=1) - score[:, others].max(axis=1))
+    for k in np.argsort(-gap)[:3]:
+        claim = Possible(head.digest, q.above, q.below, q.top, inputs.F[k])
+        try:
+            claim.verify(head)
+        except CertificateError:
+            continue
+        return claim
+    never = Impossible(head.digest, q.above, q.below, q.top, np.zeros(0))
+    try:
+        never.verify(head)
+    except CertificateError:
+        return Open(head.digest, q.above, q.below, q.top, float(gap.max()), "rounding leaves it open")
+    return never
+
+
+def _by_search(head: Head, problem: Problem, q: Question) -> Certificate:
+    """A ball with a bias, or a box flat in some direction: can the number 0 win against all comparisons?
+
+    A row of zeros wins at z against the rows -(v_above - v_below) iff all comparisons hold there.
+    """
+    from gonio.regions.propose import propose
+
+    above, below = q.above, q.below
+    if len(q.top):
+        others = np.setdiff1d(np.arange(head.shape[0]), q.top)
+        above = np.append(above, np.repeat(q.top, len(others)))
+        below = np.append(below, np.tile(others, len(q.top)))
+    V = np.vstack([problem.V.astype(np.float64), np.zeros((1, problem.V.shape[1]))])
+    c = np.append(problem.c, 0.0)
+    from dataclasses import replace
+
+    rows = np.vstack([np.zeros((1, V.shape[1])), V[below] - V[above]])
+    asked = replace(problem, V=rows, c=np.append(0.0, c[below] - c[above]))
+    found = propose(asked, labels=np.array([0]))
+    why = "the search over these inputs could not settle it"
+    if found.status[0] == 1:
+        claim: Certificate = Possible(head.digest, q.above, q.below, q.top, lifted(head.inputs, found.direction(0)))
+    elif found.status[0] == 2:
+        rivals, weights = found.support(0)
+        claim = Impossible(head.digest, above[rivals - 1], below[rivals - 1], NOBODY, weights)
+    else:
+        return Open(head.digest, q.above, q.below, q.top, float(found.margin[0]), why)
+    try:
+        claim.verify(head)
+    except CertificateError:
+        return Open(head.digest, q.above, q.below, q.top, float("inf"), why)
+    return claim
