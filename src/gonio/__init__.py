@@ -9,6 +9,10 @@ from gonio.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegati
 from gonio.load import load
 
 if TYPE_CHECKING:
+    from gonio import factors, heads
+    from gonio.patterns.label_sets import label_sets
+    from gonio.patterns.questions import can_label, can_rank, can_top
+    from gonio.patterns.rankings import rankings
     from gonio.regions.tie import can_tie
     from gonio.regions.win import can_win
 
@@ -23,25 +27,43 @@ __all__ = [
     "Nonnegative",
     "Observed",
     "Source",
+    "can_label",
+    "can_rank",
     "can_tie",
+    "can_top",
     "can_win",
     "canonical",
     "dial",
+    "factors",
     "fragility",
     "gauge_of",
+    "heads",
+    "label_sets",
     "load",
+    "rankings",
     "reachable",
     "same_model",
 ]
 
 # What compiles kernels is imported when it is first asked for: `import gonio` stays as quick as `import numpy`.
-_LATER = {"can_tie": "gonio.regions.tie", "can_win": "gonio.regions.win"}
+_LATER = {
+    "can_label": "gonio.patterns.questions",
+    "can_rank": "gonio.patterns.questions",
+    "can_tie": "gonio.regions.tie",
+    "can_top": "gonio.patterns.questions",
+    "can_win": "gonio.regions.win",
+    "label_sets": "gonio.patterns.label_sets",
+    "rankings": "gonio.patterns.rankings",
+}
+_ROOMS = ("factors", "heads")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'gonio' has no attribute {name!r}")
     import importlib
 
+    if name in _ROOMS:
+        return importlib.import_module(f"gonio.{name}")
+    if name not in _LATER:
+        raise AttributeError(f"module 'gonio' has no attribute {name!r}")
     globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
     return globals()[name]

@@ -70,10 +70,16 @@ def cli_page() -> str:
     out = ["# The command line\n\nPrinted from `--help`; a test compares.\n"]
     top = click.Context(main, info_name="gonio", max_content_width=110, terminal_width=110)
     out.append(f"```\n{main.get_help(top)}\n```\n")
-    for name in main.list_commands(top):
-        command = main.get_command(top, name)
-        context = click.Context(command, info_name=name, parent=top, max_content_width=110, terminal_width=110)
-        out.append(f"## gonio {name}\n\n```\n{command.get_help(context)}\n```\n")
+
+    def tell(group: click.Group, context: click.Context, path: str) -> None:
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            inner = click.Context(command, info_name=name, parent=context, max_content_width=110, terminal_width=110)
+            out.append(f"## {path} {name}\n\n```\n{command.get_help(inner)}\n```\n")
+            if isinstance(command, click.Group):
+                tell(command, inner, f"{path} {name}")
+
+    tell(main, top, "gonio")
     return "\n".join(out)
 
 

@@ -31,7 +31,9 @@ def dft(n: int, k: int, *, slack: Any = None, labels: Any = None) -> Head:
     if n < 1 or k < 0:
         raise GonioError(f"dft: {n} labels and k = {k} were asked for; n from 1 and k from 0 on are needed.")
     if 2 * k + 1 > n:
-        raise GonioError(f"dft: k = {k} needs 2k + 1 = {2 * k + 1} columns, more than the {n} labels; choose k <= {(n - 1) // 2}.")
+        raise GonioError(
+            f"dft: k = {k} needs 2k + 1 = {2 * k + 1} columns, more than the {n} labels; choose k <= {(n - 1) // 2}."
+        )
     angle = 2 * np.pi * np.outer(np.arange(n), np.arange(1, k + 1)) / n
     W = np.column_stack([np.full(n, np.sqrt(1 / n)), np.sqrt(2 / n) * np.cos(angle), np.sqrt(2 / n) * np.sin(angle)])
     if slack is not None:

@@ -1,1 +1,4 @@
-"""Patterns: every label set and every ranking a head can output, exactly; and questions about single ones at any size."""
+"""Patterns: every label set and every ranking a head can output, exactly.
+
+And questions about single ones at any size.
+"""

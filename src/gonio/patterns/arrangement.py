@@ -1,4 +1,5 @@
-"""The rows of a question as an arrangement of hyperplanes: exact whole numbers, without zero and parallel rows, of full rank.
+"""The rows of a question as an arrangement of hyperplanes: exact whole numbers, without zero and parallel rows, of
+full rank.
 
 Floats are rationals; each row may be scaled by a positive number without changing any sign. So every row becomes a
 vector of whole numbers without common divisor. Zero rows are named and left out, rows on one line are merged into one
@@ -38,7 +39,7 @@ class Arrangement:
     sign: Int[np.ndarray, " rows"]
     columns: tuple[int, ...]
     width: int
-    _cache: dict[str, Any] = field(default_factory=dict)
+    _cache: dict[int, Any] = field(default_factory=dict)
 
     @property
     def planes(self) -> int:

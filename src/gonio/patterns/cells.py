@@ -17,6 +17,8 @@ elimination gives  E' = (2 + phi) E + phi |q_pivot| + u |w|.  Cells with a sign 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -24,7 +26,7 @@ UNIT = 2.0**-53
 FAINT = 1e-13  # a coordinate this small against its terms may have the wrong sign: some hundred roundings
 ONE = np.uint64(1)
 NONE = np.uint64(0)
-OPTIONS = dict(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy", boundscheck=False)
+OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
 
 
 @njit(**OPTIONS)
@@ -72,12 +74,12 @@ def _coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, size, 
         for j in range(m):
             yk[j] = C - f[j] * A0 - yt[j] * qj[j]
             mk[j] = aC + g0[j] * aA + mt[j] * abs(qj[j])
-        for l in range(k + 1, t):
-            x, yl, ml = qp[row[l]], Y[l, :m], M[l, :m]
+        for q in range(k + 1, t):
+            x, yq, mq = qp[row[q]], Y[q, :m], M[q, :m]
             ax = abs(x)
             for j in range(m):
-                yk[j] -= yl[j] * x
-                mk[j] += ml[j] * ax
+                yk[j] -= yq[j] * x
+                mk[j] += mq[j] * ax
         bit, ours = bits[row[k]], own[row[k] >> 6, :m]
         for j in range(m):
             g = mk[j]
@@ -167,9 +169,9 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
                     qp = Q[k, col[k]]
                     v = qp[n + 1] - b0 * qp[0] - b1 * qp[n]
                     g = abs(qp[n + 1]) + g0 * abs(qp[0]) + g1 * abs(qp[n])
-                    for l in range(k + 1, t):
-                        v -= y[l] * qp[row[l]]
-                        g += m[l] * abs(qp[row[l]])
+                    for q in range(k + 1, t):
+                        v -= y[q] * qp[row[q]]
+                        g += m[q] * abs(qp[row[q]])
                     y[k] = v / pivot[k]
                     m[k] = g / abs(pivot[k])
                     if abs(v) <= FAINT * g:

@@ -1,8 +1,8 @@
 """The chirotope: the signs of all maximal minors, which fix the sign pattern and the whole oriented matroid.
 
-For rows of rank r, chi(i_1 < .. < i_r) = sign det(rows i_1, .., i_r), in lexicographic order. Two heads have the same sign
-pattern iff their chirotopes agree up to one global sign (after both are reduced to their rank). The walk shares all
-eliminations: a minor costs two multiplications.
+For rows of rank r, chi(i_1 < .. < i_r) = sign det(rows i_1, .., i_r), in lexicographic order. Two heads have the same
+sign pattern iff their chirotopes agree up to one global sign (after both are reduced to their rank). The walk shares
+all eliminations: a minor costs two multiplications.
 """
 
 from __future__ import annotations
@@ -223,7 +223,9 @@ def minor_signs(rows: Float[np.ndarray, "planes rank"], eps: float = 1e-10) -> I
     n, r = A.shape
     count = math.comb(n, r)
     if count > LARGEST:
-        raise GonioError(f"minor_signs: {n} rows of width {r} have {count:,} maximal minors; at most {LARGEST:,} are held.")
+        raise GonioError(
+            f"minor_signs: {n} rows of width {r} have {count:,} maximal minors; at most {LARGEST:,} are held."
+        )
     out = np.zeros(count, np.int8)
     if r == 1:
         return (np.sign(A[:, 0]) * (np.abs(A[:, 0]) > eps)).astype(np.int8)
@@ -246,7 +248,9 @@ def chirotope(table: Any) -> Int[np.ndarray, " minors"]:
     whole = tuple(tuple(row[c] for c in full.columns) for row in rows)
     n, r = len(rows), full.rank
     if math.comb(n, r) > LARGEST:
-        raise GonioError(f"chirotope: {n} rows of rank {r} have {math.comb(n, r):,} minors; at most {LARGEST:,} are held.")
+        raise GonioError(
+            f"chirotope: {n} rows of rank {r} have {math.comb(n, r):,} minors; at most {LARGEST:,} are held."
+        )
     if r == 0:
         return np.zeros(0, np.int8)
     if r == 1:
@@ -304,7 +308,11 @@ class SameMatroid:
     where: tuple[int, ...] | None  # the rows of the first minor that differs
 
     def __repr__(self) -> str:
-        says = "the same" if self.same else f"different: {self.differ:,} of {self.minors:,} minors, first at rows {self.where}"
+        says = (
+            "the same"
+            if self.same
+            else f"different: {self.differ:,} of {self.minors:,} minors, first at rows {self.where}"
+        )
         return f"SameMatroid({self.minors:,} minors)\n  {says}"
 
 

@@ -26,7 +26,8 @@ class CounterExample:
 
     def __repr__(self) -> str:
         return (
-            f"CounterExample({self.name}: {self.label_sets} label sets each, {self.counts[0]} and {self.counts[1]} rankings)\n"
+            f"CounterExample({self.name}: {self.label_sets} label sets each, {self.counts[0]} and "
+            f"{self.counts[1]} rankings)\n"
             f"  {len(self.first_only)} rankings only in the first, {len(self.second_only)} only in the second"
         )
 

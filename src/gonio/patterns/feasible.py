@@ -4,12 +4,12 @@ With rows V of length 1, one a comparison, the question is whether V u > 0 for s
 
     delta |u|^2 / 2 + |max(0, 1 - V u)|^2 / 2
 
-by Newton steps, which are exact after finitely many. Either some u on the way has V u > 0, or at the minimum the weights
-max(0, 1 - V u) combine the rows to nearly 0: they are what a proof starts from. Both are only proposals: the certificates
-of `regions.comparison` decide.
+by Newton steps, which are exact after finitely many. Either some u on the way has V u > 0, or at the minimum the
+weights max(0, 1 - V u) combine the rows to nearly 0: they are what a proof starts from. Both are only proposals: the
+certificates of `regions.comparison` decide.
 
-u is the input z, with one more coordinate for the constant where there is a bias or a box, and one for the threshold of a
-top-k set. Inputs that are a cone or a box add their own rows.
+u is the input z, with one more coordinate for the constant where there is a bias or a box, and one for the threshold
+of a top-k set. Inputs that are a cone or a box add their own rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import scipy.linalg
 
 from gonio.inputs import Problem
 from gonio.regions.comparison import ZERO
+from gonio.regions.crew import one_blas_thread
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 DELTA = 1e-13
 STEPS = 100
+SMALL = 2_000_000  # entries of a system that one core works off quickest
 LARGEST = 20_000_000  # entries of the matrix of a linear program
 
 
@@ -60,13 +62,16 @@ def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray
     V = problem.V
 
     def of(labels: np.ndarray) -> np.ndarray:
-        rows = V[np.maximum(labels, 0)].astype(np.float64)
-        if constant:
-            rows = np.column_stack([rows, c[np.maximum(labels, 0)]])
-        rows[labels == ZERO] = 0
-        return rows
+        rows = V[labels].astype(np.float64)
+        return np.column_stack([rows, c[labels]]) if constant else rows
 
-    parts = [of(above) - of(below)] if len(above) else []
+    parts = []
+    if len(above):
+        rows = np.zeros((len(above), d + constant))
+        a, b = above != ZERO, below != ZERO
+        rows[a] = of(above[a])
+        rows[b] -= of(below[b])
+        parts = [rows]
     if len(top):
         others = np.setdiff1d(np.arange(len(V)), top)
         parts = [np.column_stack([p, np.zeros(len(p))]) for p in parts]
@@ -88,8 +93,9 @@ def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray
     if constant:
         parts.append(np.eye(1, width, d))
     G = np.concatenate(parts)
-    lengths = np.linalg.norm(G, axis=1)
-    return System(G / np.where(lengths > 0, lengths, 1)[:, None], lengths, asked, d, constant)
+    lengths = np.sqrt(np.einsum("ij,ij->i", G, G))
+    G /= np.where(lengths > 0, lengths, 1)[:, None]
+    return System(G, lengths, asked, d, constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +109,13 @@ class Proposal:
 
 def newton(system: System) -> Proposal:
     """The proposal of the finite Newton method."""
+    if system.V.size < SMALL:
+        with one_blas_thread():  # on small products BLAS threads only wait for each other
+            return _newton(system)
+    return _newton(system)
+
+
+def _newton(system: System) -> Proposal:
     V = system.V
     d = V.shape[1]
     x, v = np.zeros(d), np.zeros(len(V))

@@ -1,14 +1,14 @@
 """Cells of any central arrangement, however degenerate, each listed once, without search (numba).
 
-The walk of `cells` with the closures kept: S = {j1 < .. < jk} counts iff min(closure{jt, .., jk}) = jt for every t and 0
-is in none of them. Rows that vanish together with S take their signs from the row of S that made them vanish.
+The walk of `cells` with the closures kept: S = {j1 < .. < jk} counts iff min(closure{jt, .., jk}) = jt for every t
+and 0 is in none of them. Rows that vanish together with S take their signs from the row of S that made them vanish.
 
-Whether a row vanishes is decided exactly: it must be zero within its rounding bound, and zero modulo primes whose product
-exceeds every minor of the whole-number rows (Hadamard). Residues are kept in floats, whose products of two 26-bit numbers
-are exact. Signs come from the float rows and their running bound; the walk stops where one is in doubt.
+Whether a row vanishes is decided exactly: it must be zero within its rounding bound, and zero modulo primes whose
+product exceeds every minor of the whole-number rows (Hadamard). Residues are kept in floats, whose products of two
+26-bit numbers are exact. Signs come from the float rows and their running bound; the walk stops where one is in doubt.
 
-With a tolerance instead of primes, a row vanishes where it is below `tol`; `seen` then holds the largest value taken for
-zero and the smallest taken as it is, so that a caller can see whether the two are far apart.
+With a tolerance instead of primes, a row vanishes where it is below `tol`; `seen` then holds the largest value taken
+for zero and the smallest taken as it is, so that a caller can see whether the two are far apart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ DONE, FULL, DOUBT, UNLUCKY = 0, 1, 2, 3
 
 
 class Walk:
-    """The state of one walk, kept from block to block: begin at the largest row `first` of S (0: the empty S; -1: all)."""
+    """The state of one walk, kept from block to block: begin at the largest row `first` of S (0: the empty S.
+
+    -1: all).
+    """
 
     def __init__(self, A, E0, residues, primes, C, first: int, tol: float) -> None:
         n, r = A.shape
@@ -178,13 +181,13 @@ def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, 
             qp = Q[k, col[k]]
             v = qp[n + D - 1]
             m = abs(v)
-            for l in range(D):
-                i = 0 if l == 0 else n + l - 1
-                v -= be[l] * qp[i]
-                m += abs(be[l] * qp[i])
-            for l in range(k + 1, t):
-                v -= y[l] * qp[row[l]]
-                m += size[l] * abs(qp[row[l]])
+            for q in range(D):
+                i = 0 if q == 0 else n + q - 1
+                v -= be[q] * qp[i]
+                m += abs(be[q] * qp[i])
+            for q in range(k + 1, t):
+                v -= y[q] * qp[row[q]]
+                m += size[q] * abs(qp[row[q]])
             size[k] = m / abs(pivot[k])
             doubt |= abs(v) <= FAINT * m
             y[k] = v / pivot[k]
@@ -239,9 +242,31 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
                 return pos, FULL
             now[1] = 0
             if t > 0 or only <= 0:
-                if store:
-                    if _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, be, y, size, order, out, pos):
-                        return pos, DOUBT
+                if store and _node(
+                    Q,
+                    E,
+                    R,
+                    primes,
+                    masks,
+                    row,
+                    col,
+                    pivot,
+                    t,
+                    n,
+                    r,
+                    tol,
+                    seen,
+                    M,
+                    S,
+                    z,
+                    be,
+                    y,
+                    size,
+                    order,
+                    out,
+                    pos,
+                ):
+                    return pos, DOUBT
                 pos += 1
             if t == 0 and only == 0:
                 break
@@ -294,7 +319,7 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
                     if broken or (t == 0 and only > 0 and j != only):
                         continue
                     if store:
-                        if T[0, j] == np.inf or not (T[0, j] == T[0, j]):
+                        if T[0, j] == np.inf or T[0, j] != T[0, j]:
                             return pos, DOUBT
                         for w in range(words):
                             along[w] = NONE

@@ -12,11 +12,13 @@ from typing import Any
 Vector = list[Any]
 
 
-class Unlucky(Exception):
+class UnluckyError(Exception):
     """The functionals are not generic for this arrangement: draw others."""
 
 
-def cell(rows: Sequence[Sequence[Any]], C: Sequence[Sequence[Any]], S: Sequence[int], owner: dict[int, tuple[int, int]]):
+def cell(
+    rows: Sequence[Sequence[Any]], C: Sequence[Sequence[Any]], S: Sequence[int], owner: dict[int, tuple[int, int]]
+):
     """The signs of the cell of the set S, and the inverse that gives a point in it.
 
     rows: the exact rows; C: exact functionals c_1, .., c_{r-1}; S: its rows in the order they were added; owner: for
@@ -32,12 +34,12 @@ def cell(rows: Sequence[Sequence[Any]], C: Sequence[Sequence[Any]], S: Sequence[
     try:
         inverse = M.inv()
     except ZeroDivisionError:
-        raise Unlucky from None
+        raise UnluckyError from None
     column = lambda c: [inverse[i, c] for i in range(r)]  # noqa: E731
     u = column(r - 1) if k == r - 1 else [-x for x in column(r - 1)]
     y = [sum((objective[i] * inverse[i, c] for i in range(r)), fmpq(0)) for c in range(k)]
     if any(v == 0 for v in y):
-        raise Unlucky
+        raise UnluckyError
     signs, off = [0] * n, None if k == r - 1 else column(k)
     for i in range(n):
         if i in owner:
@@ -48,7 +50,7 @@ def cell(rows: Sequence[Sequence[Any]], C: Sequence[Sequence[Any]], S: Sequence[
         if v == 0 and off is not None:
             v = _dot(rows[i], off)
         if v == 0:
-            raise Unlucky
+            raise UnluckyError
         signs[i] = 1 if v > 0 else -1
     return signs, (u, off, [(column(t), 1 if y[t] > 0 else -1) for t in range(k)])
 

@@ -1,4 +1,6 @@
-"""The papers' verification grid: a Gram or cosine matrix alone gives back the oriented matroid of the rows (FACTS 1.3)."""
+"""The papers' verification grid: a Gram or cosine matrix alone gives back the oriented matroid of the rows
+(FACTS 1.3).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def runs() -> Iterator[Run]:
 
 def rows(run: Run) -> np.ndarray:
     """The rows of a run: standard normal, as numpy's old generator draws them, or all their differences."""
-    W = np.random.RandomState(run.seed).normal(size=(run.n, run.d))  # noqa: NPY002  the papers' own draws
+    W = np.random.RandomState(run.seed).normal(size=(run.n, run.d))
     return braid(run.n) @ W if run.differences else W
 
 

@@ -1,7 +1,7 @@
 """Every label set that a head can output: the sign vectors of its scores, listed exactly.
 
-SP(W) = { sign(W x + b) : x, no score zero }.  With a bias these are the cells of the rows (w_i, b_i) on the plus side of
-the extra row (0, .., 0, 1).
+SP(W) = { sign(W x + b) : x, no score zero }.  With a bias these are the cells of the rows (w_i, b_i) on the plus side
+of the extra row (0, .., 0, 1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gonio.patterns.merge import merge
 from gonio.patterns.pattern import LIMIT, Block, Patterns
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Integer
 
 
 class LabelSets(Patterns):
@@ -98,8 +98,10 @@ class LabelSets(Patterns):
             low, high = self.listing.gap
             if low * 10 > high:
                 raise GonioError(
-                    f"label_sets: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and the smallest "
-                    f"taken as it is {high:.3g}; they are not apart, so the answer would be neither the one nor the other. "
+                    f"label_sets: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and "
+                    "the smallest "
+                    f"taken as it is {high:.3g}; they are not apart, so the answer would be neither the one nor "
+                    "the other. "
                     f"Choose a tolerance in a gap, or exact=True."
                 )
 
@@ -129,7 +131,7 @@ class LabelSets(Patterns):
         out[:, plane < 0] = False
         return _pack(out)
 
-    def rows(self, block: Block) -> Int[np.ndarray, "patterns labels"]:
+    def rows(self, block: Block) -> Integer[np.ndarray, "patterns labels"]:
         """The label sets of a block as int8 rows of +1 and -1."""
         n = self.head.shape[0]
         out = unpack(block.rows, n).astype(np.int8) * 2 - 1
@@ -151,7 +153,9 @@ class LabelSets(Patterns):
         from gonio.patterns.questions import can_label
 
         n = self.head.shape[0]
-        if isinstance(labels, (set, frozenset)) or (isinstance(labels, (list, tuple)) and any(isinstance(x, str) for x in labels)):
+        if isinstance(labels, (set, frozenset)) or (
+            isinstance(labels, (list, tuple)) and any(isinstance(x, str) for x in labels)
+        ):
             on = {self.head.index(x) for x in labels}
         else:
             signs = np.asarray(labels)
@@ -166,7 +170,9 @@ class LabelSets(Patterns):
         head = self.head if isinstance(self.head.inputs, AllInputs) else self.head.replace(inputs=AllInputs())
         answer = can_label(head, on=sorted(on - set(self.dropped)), off=off).answer
         if answer == "undecided":
-            raise GonioError("label_sets: this label set is on the edge between possible and not; exact arithmetic gave up.")
+            raise GonioError(
+                "label_sets: this label set is on the edge between possible and not; exact arithmetic gave up."
+            )
         return answer == "yes"
 
 
@@ -177,9 +183,9 @@ def label_sets(
 
     SP(W) = { sign(W x + b) : x, no score zero }
 
-    exact: the floats are the rationals they are (the default). tol: instead, values up to `tol` (rows have length 1) count
-    as zero; it is refused where values near `tol` occur. A zero row has no sign, so there is no label set; drop_zero
-    leaves such labels out. limit: refuse to go through more than so many (None: never refuse).
+    exact: the floats are the rationals they are (the default). tol: instead, values up to `tol` (rows have length 1)
+    count as zero; it is refused where values near `tol` occur. A zero row has no sign, so there is no label set;
+    drop_zero leaves such labels out. limit: refuse to go through more than so many (None: never refuse).
 
     >>> sets = label_sets(Head([[1, 0], [0, 1], [1, 1]], link="sigmoid"))
     >>> len(sets), [1, 1, -1] in sets, sets.impossible
@@ -215,10 +221,13 @@ def _notes(head: Head, a: Arrangement, zero: list[int], drop_zero: bool, merged:
         if drop_zero:
             yield f"{len(zero)} labels whose {score} is zero were left out: {which}"
         else:
-            yield f"the {score} of {which} is zero for every input, so no label set exists; drop_zero=True leaves it out"
+            yield (
+                f"the {score} of {which} is zero for every input, so no label set exists; drop_zero=True leaves it out"
+            )
     constant = [i - 1 for i in np.flatnonzero(a.plane == a.plane[0]) if i > 0] if extra else []
     if constant:
-        yield f"{len(constant)} labels have a zero row and keep the sign of their bias: {', '.join(map(name, constant[:5]))}"
+        which = ", ".join(map(name, constant[:5]))
+        yield f"{len(constant)} labels have a zero row and keep the sign of their bias: {which}"
     lines = [[i - extra for i in g if i >= extra] for g in a.parallel]
     lines = [g for g in lines if len(g) > 1]
     if lines:

@@ -1,8 +1,8 @@
 """All cells of an arrangement with + on row 0: counted, listed in blocks of packed bits, sampled; proven signs only.
 
-Three ways, one order each. General position: `cells` (proven by `chirotope.in_general_position`), whose count is Cover's.
-Anything else: `flats`, exactly, with exact arithmetic for the pieces that floats cannot settle. With a tolerance: `flats`
-on rows that are taken as they are up to that tolerance.
+Three ways, one order each. General position: `cells` (proven by `chirotope.in_general_position`), whose count is
+Cover's. Anything else: `flats`, exactly, with exact arithmetic for the pieces that floats cannot settle. With a
+tolerance: `flats` on rows that are taken as they are up to that tolerance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gonio.patterns.pieces import SIZE, Piece, in_order, subset_pieces
 from gonio.patterns.residues import residues
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Integer
 
 CHECKED = 20_000_000_000  # minors that are looked at to prove general position: some minutes
 SMALL = 200_000  # cells below which threads cost more than they bring
@@ -78,7 +78,7 @@ class Listing:
 
     # ----- blocks
 
-    def blocks(self, after: Cursor = (0, 0)) -> Iterator[tuple[Int[np.ndarray, "cells words"], Cursor]]:
+    def blocks(self, after: Cursor = (0, 0)) -> Iterator[tuple[Integer[np.ndarray, "cells words"], Cursor]]:
         """Blocks of packed cells, each with the cursor that goes on after it."""
         a = self.arrangement
         if a.rank == 0:
@@ -107,8 +107,8 @@ class Listing:
         """The rows in coordinates turned at random, their rounding bounds, and the turn."""
         A = self.arrangement.A
         r = A.shape[1]
-        O = np.linalg.qr(np.random.default_rng([1729, r]).normal(size=(r, r)))[0]
-        return A @ O, (r + 4) * UNIT * (np.abs(A) @ np.abs(O)).max(axis=1), O
+        turn = np.linalg.qr(np.random.default_rng([1729, r]).normal(size=(r, r)))[0]
+        return A @ turn, (r + 4) * UNIT * (np.abs(A) @ np.abs(turn)).max(axis=1), turn
 
     def _general_piece(self, piece: Piece) -> Iterator[np.ndarray]:
         yield self._cells(piece.stage, piece.prefix, piece.high, piece.low, piece.count)
@@ -125,7 +125,8 @@ class Listing:
         assert found == count
         if doubts > DOUBTS:
             raise GonioError(
-                "patterns: rounding leaves too many signs in doubt for the quick walk; pass general=False to walk exactly."
+                "patterns: rounding leaves too many signs in doubt for the quick walk; pass general=False to "
+                "walk exactly."
             )
         for k in range(doubts):
             S = [int(j) for j in unsure[k, : r - stage - 1] if j >= 0]
@@ -136,9 +137,9 @@ class Listing:
         """The signs of the cell of S, in exact arithmetic, by the functionals of the turned coordinates."""
         from flint import fmpq, fmpq_mat
 
-        a, O = self.arrangement, self._turned[2]
+        a, whole = self.arrangement, self._turned[2]
         r = a.rank
-        turn = [[fmpq(*float(x).as_integer_ratio()) for x in row[stage:]] for row in O]
+        turn = [[fmpq(*float(x).as_integer_ratio()) for x in row[stage:]] for row in whole]
         rows = fmpq_mat(a.planes, r, [fmpq(x) for row in a.whole for x in row]) * fmpq_mat(
             r, r - stage, [x for row in turn for x in row]
         )
@@ -156,8 +157,8 @@ class Listing:
             return flats.Walk(a.A, np.zeros(a.planes), np.zeros((0, r, a.planes)), np.zeros(0), C, first, self.tol)
         if attempt not in a._cache:
             a._cache[attempt] = residues(a, attempt)
-        E0 = np.abs(a.A).max(axis=1) * UNIT
-        return flats.Walk(a.A, E0, *a._cache[attempt], C, first, 0.0)
+        rest, primes = a._cache[attempt]
+        return flats.Walk(a.A, np.abs(a.A).max(axis=1) * UNIT, rest, primes, C, first, 0.0)
 
     @cached_property
     def gap(self) -> tuple[float, float]:
@@ -223,17 +224,20 @@ class Listing:
     def _exact_piece(self, first: int) -> Iterator[list[int]]:
         for attempt in range(16):
             try:
-                yield from list(
-                    s for s, _ in gold.cells(self.arrangement.whole, gold.functionals(self.arrangement.rank, attempt), first=first)
-                )
-            except gold.Unlucky:
+                yield from [
+                    s
+                    for s, _ in gold.cells(
+                        self.arrangement.whole, gold.functionals(self.arrangement.rank, attempt), first=first
+                    )
+                ]
+            except gold.UnluckyError:
                 continue
             return
         raise GonioError("patterns: no generic functionals were found in 16 draws.")  # pragma: no cover
 
     # ----- exactly uniform draws
 
-    def draw(self, rng: random.Random, count: int) -> Int[np.ndarray, "cells words"]:
+    def draw(self, rng: random.Random, count: int) -> Integer[np.ndarray, "cells words"]:
         """Cells drawn independently, each with the same chance."""
         a = self.arrangement
         out = np.empty((count, self.words), np.uint64)

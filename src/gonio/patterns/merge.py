@@ -1,4 +1,6 @@
-"""Rows taken as they are up to a tolerance: near-zero rows, near-parallel rows and near-dependent columns are merged."""
+"""Rows taken as they are up to a tolerance: near-zero rows, near-parallel rows and near-dependent columns are
+merged.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
 def merge(rows: Float[np.ndarray, "rows dim"], tol: float) -> tuple[Arrangement, list[str]]:
     """The arrangement of rows up to `tol`, and in words what was merged.
 
-    A row shorter than tol times the longest is zero; rows whose directions differ by at most tol (up to sign) are one; a
-    singular value of the directions up to tol times the largest is zero.
+    A row shorter than tol times the longest is zero; rows whose directions differ by at most tol (up to sign) are
+    one; a singular value of the directions up to tol times the largest is zero.
     """
     rows = rows.astype(np.float64)
     lengths = np.linalg.norm(rows, axis=1)
@@ -37,7 +39,9 @@ def merge(rows: Float[np.ndarray, "rows dim"], tol: float) -> tuple[Arrangement,
             kept.append(u)
     words = []
     if small.any():
-        words.append(f"{int(small.sum())} rows of at most {lengths[small].max():.3g} were taken for zero (tolerance {tol:g})")
+        words.append(
+            f"{int(small.sum())} rows of at most {lengths[small].max():.3g} were taken for zero (tolerance {tol:g})"
+        )
     twins = int((plane >= 0).sum()) - len(kept)
     if twins:
         words.append(f"{twins} rows were merged with parallel ones, at most {worst:.3g} apart (tolerance {tol:g})")

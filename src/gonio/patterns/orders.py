@@ -1,8 +1,9 @@
 """Rankings of labels in general position, each listed once, without search (numba).
 
-The cells of the differences w_j - w_p, p < j, whose "no broken circuit" sets are forests: every label j picks at most one
-parent p < j, and at most r-1 labels do. The walk keeps label rows and adds edges by decreasing j; see `cells` for the
-rest. Row 0 is w_1 - w_0 (so that 1 may have no parent), or, with a bias, the extra row (0, 1) whose plus side counts.
+The cells of the differences w_j - w_p, p < j, whose "no broken circuit" sets are forests: every label j picks at most
+one parent p < j, and at most r-1 labels do. The walk keeps label rows and adds edges by decreasing j; see `cells` for
+the rest. Row 0 is w_1 - w_0 (so that 1 may have no parent), or, with a bias, the extra row (0, 1) whose plus side
+counts.
 
 At the point of a forest the labels of one tree are tied; they are parted from the smallest up by the signs of the
 functional's coordinates. Labels of different trees must lie further apart than the rounding bound: this is what proves
@@ -103,10 +104,10 @@ def list_orders(A, E0, biased, prefix, high, low, leaves, store, out):
                     qp = Q[k, col[k]]
                     v = qp[two] - b0 * qp[zero] - b1 * qp[one]
                     g = abs(qp[two]) + g0 * abs(qp[zero]) + g1 * abs(qp[one])
-                    for l in range(k + 1, t):
-                        x = qp[ej[l]] - qp[ep[l]]
-                        v -= y[l] * x
-                        g += m[l] * abs(x)
+                    for q in range(k + 1, t):
+                        x = qp[ej[q]] - qp[ep[q]]
+                        v -= y[q] * x
+                        g += m[q] * abs(x)
                     wrong |= abs(v) <= FAINT * g
                     y[k], m[k] = v / pivot[k], g / abs(pivot[k])
                 for k in range(t - 1, -1, -1):
@@ -140,12 +141,12 @@ def list_orders(A, E0, biased, prefix, high, low, leaves, store, out):
                             x = qpj - qp[p]
                             yk[p] = C - first[p] * A0 - yt[p] * x
                             mk[p] = aC + size[p] * aA + mt[p] * abs(x)
-                        for l in range(k + 1, t):
-                            x, yl, ml = qp[ej[l]] - qp[ep[l]], Y[l], M[l]
+                        for q in range(k + 1, t):
+                            x, yq, mq = qp[ej[q]] - qp[ep[q]], Y[q], M[q]
                             ax = abs(x)
                             for p in range(j):
-                                yk[p] -= yl[p] * x
-                                mk[p] += ml[p] * ax
+                                yk[p] -= yq[p] * x
+                                mk[p] += mq[p] * ax
                         for p in range(j):
                             g = mk[p]
                             mk[p] = g * aip if abs(yk[p]) > FAINT * g else np.inf

@@ -15,7 +15,7 @@ from gonio.head import Head
 from gonio.patterns.listing import Cursor
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Integer
 
 LIMIT = 10_000_000_000  # patterns that are listed without being told to: some minutes
 HELD = 4 << 30  # bytes of an array that holds them all
@@ -26,7 +26,7 @@ PER_SECOND = 8e6  # patterns, roughly, on one core: for estimates only
 class Block:
     """Some patterns, one a row, and the cursor from which a later listing goes on after them."""
 
-    rows: Int[np.ndarray, "patterns width"]
+    rows: Integer[np.ndarray, "patterns width"]
     cursor: Cursor
 
 
@@ -95,9 +95,10 @@ class Patterns(ABC):
     def to_array(self, on_progress: Callable | None = None) -> np.ndarray:
         """All patterns as one array, one a row."""
         self._allow("to_array")
-        if self.most * self._width > HELD and self.count * self._width > HELD:
+        if self.most * self._width > HELD:
             raise GonioError(
-                f"{self._name}: all {self.count:,} in one array take {self.count * self._width / 1e9:.1f} GB; "
+                f"{self._name}: all of them, up to {self.most:,}, take {self.most * self._width / 1e9:.1f} GB "
+                "in one array; "
                 f"go through .blocks() instead, which holds a few megabytes."
             )
         parts = [self.rows(b) for b in self.blocks(on_progress=on_progress)]
@@ -116,7 +117,9 @@ class Patterns(ABC):
         if type(other) is not type(self) or other.head.shape[0] != self.head.shape[0]:
             raise GonioError(f"{self._name}: a difference needs {self._name} of a head with as many labels.")
         mine, theirs = self.to_array(), other.to_array()
-        both = np.ascontiguousarray(np.concatenate([mine, theirs])).view(f"V{mine.shape[1] * mine.itemsize}").reshape(-1)
+        both = (
+            np.ascontiguousarray(np.concatenate([mine, theirs])).view(f"V{mine.shape[1] * mine.itemsize}").reshape(-1)
+        )
         _, code = np.unique(both, return_inverse=True)
         return mine[~np.isin(code[: len(mine)], code[len(mine) :])]
 
@@ -124,7 +127,8 @@ class Patterns(ABC):
         if self.limit is not None and self.most > self.limit:
             minutes = self.most / PER_SECOND / 60
             raise GonioError(
-                f"{self._name}: {what} would go through up to {self.most:,} of them, about {minutes:,.0f} minutes on one "
+                f"{self._name}: {what} would go through up to {self.most:,} of them, about {minutes:,.0f} "
+                "minutes on one "
                 f"core; pass limit=None to {self._name}() to do it all the same, ask .most for the number, "
                 f"can_label or can_rank about single ones, or draw some with .sample."
             )
@@ -140,7 +144,9 @@ class Patterns(ABC):
         n, d = self.head.shape
         kind = self._name.replace("_", " ")
         size = f"at most {self.most:,} of {_short(self.conceivable)}"
-        return f"{type(self).__name__}({n:,} labels, width {d}: {size} {kind})" + "".join(f"\n  {x}" for x in self.notes)
+        return f"{type(self).__name__}({n:,} labels, width {d}: {size} {kind})" + "".join(
+            f"\n  {x}" for x in self.notes
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The counts in plain values, for JSON."""

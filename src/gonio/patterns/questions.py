@@ -1,7 +1,11 @@
-"""Can these labels be on and those off, can labels be ranked so, can these be the top: one answer with its proof, any size."""
+"""Can these labels be on and those off, can labels be ranked so, can these be the top.
+
+One answer with its proof, any size.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,15 +15,18 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.head import Head, Label
 from gonio.inputs import Observed, Problem
+from gonio.parallel import in_threads, spans
 from gonio.patterns.feasible import Proposal, System, newton, pose, program
 from gonio.regions.claim import Certificate, CertificateError
 from gonio.regions.comparison import NOBODY, ZERO, Impossible, Open, Possible
+from gonio.regions.crew import one_blas_thread
 from gonio.regions.margins import lifted
 from gonio.regions.win import Verdict
 
 if TYPE_CHECKING:
     from jaxtyping import Int
 
+CHUNK = 256  # label sets between two looks at the progress bar
 SLIGHT = 1e-12  # weights this small against the largest are rounding
 
 
@@ -48,14 +55,17 @@ def can_label(head: Head, on: Any = (), off: Any = ()) -> Verdict:
     _fits(head, "can_label")
     if head.link == "softmax":
         raise GonioError(
-            "can_label: the head's link is softmax, which has one winner and no label sets (the sign of a logit changes "
+            "can_label: the head's link is softmax, which has one winner and no label sets (the sign of a "
+            "logit changes "
             "with the gauge); ask can_win, can_rank or can_top, or load it with link sigmoid."
         )
     return _ask(head, _label_question(head, on, off), _label_words(head, on, off))
 
 
 def can_labels(head: Head, sets: Iterable[Any], on_progress: Callable | None = None) -> CanLabel:
-    """Whole label sets, one after the other: which of them can the head output? Each is a list of the labels that are on."""
+    """Whole label sets, one after the other: which of them can the head output? Each is a list of the labels
+    that are on.
+    """
     _fits(head, "can_label")
     several = [tuple(s) for s in sets]
     if not several:
@@ -68,11 +78,15 @@ def can_labels(head: Head, sets: Iterable[Any], on_progress: Callable | None = N
             raise GonioError(f"can_label: label set {k + 1}: {e}") from None
     distinct = list(dict.fromkeys(indices))
     problem = head.inputs.reduce(head.W, head.bias)
-    verdicts = {}
-    for k, s in enumerate(distinct):
-        verdicts[s] = _decide(head, problem, _label_question(head, sorted(s), "rest"))
-        if on_progress is not None:
-            on_progress(k + 1, len(distinct), "label sets")
+    verdicts: dict[frozenset[int], Certificate] = {}
+    head.digest  # noqa: B018  computed once, before threads ask for it
+    with one_blas_thread():
+        for start, stop in spans(len(distinct), CHUNK):
+            part = distinct[start:stop]
+            asked = [_label_question(head, sorted(s), "rest") for s in part]
+            verdicts |= zip(part, in_threads(lambda q: _decide(head, problem, q), asked), strict=True)
+            if on_progress is not None:
+                on_progress(stop, len(distinct), "label sets")
     return CanLabel(head, tuple(tuple(sorted(s)) for s in indices), tuple(verdicts[s] for s in indices))
 
 
@@ -123,7 +137,8 @@ class CanLabel:
         distinct = len(set(self.sets))
         return (
             f"CanLabel({len(self):,} label sets, {distinct:,} distinct, over {self.head.inputs})\n"
-            f"  {len(self) - len(self.impossible) - len(self.undecided):,} possible, {len(self.impossible):,} impossible, "
+            f"  {len(self) - len(self.impossible) - len(self.undecided):,} possible, {len(self.impossible):,} "
+            "impossible, "
             f"{len(self.undecided):,} undecided"
         )
 
@@ -131,9 +146,9 @@ class CanLabel:
 def can_rank(head: Head, order: Any, *, top: bool = False) -> Verdict:
     """Can the scores be in this order, each strictly above the next?
 
-    `order` is a list of labels from the highest down (all of them, or some with the others anywhere), or a list of pairs
-    (higher, lower) that need not name every label: a partial order. top=True: they are also above all other labels, so
-    these are the first k in this order.
+    `order` is a list of labels from the highest down (all of them, or some with the others anywhere), or a list of
+    pairs (higher, lower) that need not name every label: a partial order. top=True: they are also above all other
+    labels, so these are the first k in this order.
 
     >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
     >>> can_rank(square, [0, 1, 2, 3]).answer, can_rank(square, [0, 3, 1, 2]).answer
@@ -165,7 +180,9 @@ def can_top(head: Head, labels: Sequence[Label]) -> Verdict:
 
 def _fits(head: Head, who: str) -> None:
     if head.link == "cosine":
-        raise GonioError(f"{who}: the link is cosine, whose rows are compared with each other; there is no input to ask for.")
+        raise GonioError(
+            f"{who}: the link is cosine, whose rows are compared with each other; there is no input to ask for."
+        )
 
 
 def _labels(head: Head, labels: Any, who: str) -> list[int]:
@@ -222,7 +239,7 @@ def _order(head: Head, order: Any, top: bool) -> tuple[list[tuple[int, int]], st
     chain = _labels(head, items, "can_rank")
     if len(chain) < 2 and not (top and chain):
         raise GonioError(f"can_rank: {len(chain)} labels were named; an order needs two at least.")
-    pairs = list(zip(chain[:-1], chain[1:], strict=True))
+    pairs = list(itertools.pairwise(chain))
     if top:
         named = set(chain)
         pairs += [(chain[-1], j) for j in range(head.shape[0]) if j not in named]
@@ -275,15 +292,35 @@ def _decide(head: Head, problem: Problem, question: Question) -> Certificate:
         proposal = method(system)
         if proposal is None:
             continue
-        claim = _claim(head, q, system, proposal)
-        try:
-            claim.verify(head)
-        except CertificateError:
-            bound = min(bound, proposal.bound)
-            continue
-        return claim
+        for fewer in (True, False):
+            claim = _claim(head, q, system, _basic(system, proposal) if fewer else proposal)
+            try:
+                claim.verify(head)
+            except CertificateError:
+                bound = min(bound, proposal.bound)
+                if proposal.u is not None:
+                    break
+                continue
+            return claim
     why = "the comparisons are on the edge between possible and not, or too large for exact arithmetic"
     return Open(head.digest, q.above, q.below, q.top, float(bound), why)
+
+
+def _basic(system: System, proposal: Proposal) -> Proposal:
+    """The same combination with as few rows as needed, at most one more than there are unknowns."""
+    use = np.flatnonzero(proposal.weights > SLIGHT * proposal.weights.max(initial=0))
+    if proposal.u is not None or len(use) > 4000:
+        return proposal
+    from scipy.optimize import nnls
+
+    A = np.vstack([system.V[use].T, np.ones(len(use))])
+    try:
+        w, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0))
+    except RuntimeError:
+        return proposal
+    weights = np.zeros(len(system.V))
+    weights[use] = w
+    return Proposal(None, weights, proposal.bound) if w.sum() > 0 else proposal
 
 
 def _claim(head: Head, q: Question, system: System, proposal: Proposal) -> Certificate:
@@ -292,7 +329,9 @@ def _claim(head: Head, q: Question, system: System, proposal: Proposal) -> Certi
         if head.inputs.bounded and not system.constant:  # a ball about 0: any length will do
             z = z / max(float(np.linalg.norm(z)), 1e-300)
         return Possible(head.digest, q.above, q.below, q.top, lifted(head.inputs, z))
-    w = proposal.weights[: system.asked] / np.where(system.lengths[: system.asked] > 0, system.lengths[: system.asked], 1)
+    w = proposal.weights[: system.asked] / np.where(
+        system.lengths[: system.asked] > 0, system.lengths[: system.asked], 1
+    )
     if not w.sum() > 0:
         w = np.ones(system.asked)
     w = np.where(w > SLIGHT * w.max(), w, 0)
@@ -330,7 +369,9 @@ def _matched(high: np.ndarray, given: np.ndarray, low: np.ndarray, taken: np.nda
 def _among(head: Head, inputs: Observed, q: Question) -> Certificate:
     """Over observed embeddings: the one at which the comparisons hold by most, or none."""
     F = inputs.F.astype(np.float64)
-    score = np.column_stack([F @ head.W.astype(np.float64).T + (0 if head.bias is None else head.bias), np.zeros(len(F))])
+    score = np.column_stack(
+        [F @ head.W.astype(np.float64).T + (0 if head.bias is None else head.bias), np.zeros(len(F))]
+    )
     gap = np.full(len(F), np.inf)
     if len(q.above):
         gap = (score[:, q.above] - score[:, q.below]).min(axis=1)

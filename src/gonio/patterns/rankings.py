@@ -1,8 +1,8 @@
 """Every ranking that a head can output, listed exactly.
 
 RP(W) = SP(BW): the sign vectors of all differences of scores, B the braid matrix. In general position the walk of
-`orders` lists them directly; otherwise the differences are formed from exact whole numbers (rounding them would break the
-dependencies w_i - w_k = (w_i - w_j) + (w_j - w_k)) and their cells listed by `flats`.
+`orders` lists them directly; otherwise the differences are formed from exact whole numbers (rounding them would break
+the dependencies w_i - w_k = (w_i - w_j) + (w_j - w_k)) and their cells listed by `flats`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gonio.patterns.pattern import LIMIT, Block, Patterns
 from gonio.patterns.pieces import Piece, forest_pieces, in_order
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Integer
 
 SIZE = 1 << 16  # rankings of a piece
 
@@ -69,7 +69,9 @@ class Rankings(Patterns):
     @property
     def dtype(self) -> np.dtype:
         """The smallest unsigned type that holds a label index."""
-        return np.dtype(np.uint8 if self.head.shape[0] <= 256 else np.uint16 if self.head.shape[0] <= 65536 else np.uint32)
+        return np.dtype(
+            np.uint8 if self.head.shape[0] <= 256 else np.uint16 if self.head.shape[0] <= 65536 else np.uint32
+        )
 
     def _empty(self) -> np.ndarray:
         return np.zeros((0, len(self.ranked)), self.dtype)
@@ -78,7 +80,11 @@ class Rankings(Patterns):
         head = self.head
         if self.twins:
             first = ", ".join(repr(head.labels[i]) for i in self.twins[0][:4])
-            what = "the first of each is ranked" if drop_twins else "so no ranking without ties exists; drop_twins=True ranks the first of each"
+            what = (
+                "the first of each is ranked"
+                if drop_twins
+                else "so no ranking without ties exists; drop_twins=True ranks the first of each"
+            )
             yield f"{len(self.twins)} groups of labels have equal rows and are always tied, such as {first}: {what}"
         if not self._none and len(self.ranked) > 1:
             rank, full = self.rank, min(len(self.ranked) - 1, head.shape[1])
@@ -174,7 +180,8 @@ class Rankings(Patterns):
             low, high = self._listing.gap
             if low * 10 > high:
                 raise GonioError(
-                    f"rankings: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and the smallest "
+                    f"rankings: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and the "
+                    "smallest "
                     f"taken as it is {high:.3g}; they are not apart. Choose a tolerance in a gap, or exact=True."
                 )
 
@@ -195,16 +202,18 @@ class Rankings(Patterns):
         X = np.array([[float(x * scale) for x in row] for row in rows] + [[float(x) for x in zero]])
         X[-1] /= np.abs(X[-1]).max()
         r = X.shape[1]
-        O = np.linalg.qr(np.random.default_rng([1729, r, 2]).normal(size=(r, r)))[0]
-        E0 = (r + 4) * UNIT * (np.abs(X) @ np.abs(O)).max(axis=1)
-        return X @ O, E0
+        turn = np.linalg.qr(np.random.default_rng([1729, r, 2]).normal(size=(r, r)))[0]
+        E0 = (r + 4) * UNIT * (np.abs(X) @ np.abs(turn)).max(axis=1)
+        return X @ turn, E0
 
     def _orders(self, piece: Piece) -> tuple[np.ndarray, int]:
         A, E0 = self._turned
         out = np.empty((piece.count, len(self.ranked)), np.uint8 if len(self.ranked) <= 256 else np.int32)
         prefix = np.array(piece.prefix, np.int64).reshape(-1, 2)
         rows = np.ascontiguousarray(A[:, piece.stage :])
-        found, doubts = list_orders(rows, E0, bool(self.extra), prefix, piece.high, piece.low, piece.stage == 0, True, out)
+        found, doubts = list_orders(
+            rows, E0, bool(self.extra), prefix, piece.high, piece.low, piece.stage == 0, True, out
+        )
         assert found == piece.count
         return out, doubts
 
@@ -214,7 +223,7 @@ class Rankings(Patterns):
         self._gap()
         if self.most <= 1:
             if self.most and after == (0, 0):
-                yield Block(np.zeros((1, len(self.ranked)), np.uint8), (1, 0))
+                yield Block(self._fixed()[None], (1, 0))
             return
         seen = 0
         for half, cursor in self._halves(after):
@@ -224,13 +233,9 @@ class Rankings(Patterns):
                 on_progress(seen, self.most, "rankings")
 
     def _halves(self, after: Cursor) -> Iterator[tuple[np.ndarray, Cursor]]:
-        n = len(self.ranked)
-        if not self.general:
+        if not self.general or self._reduced.rank == 1 or len(self.ranked) == 2:
             for words, cursor in self._listing.blocks(after):
                 yield self._ranked(words), cursor
-        elif self._reduced.rank == 1 or n == 2:
-            if after == (0, 0):
-                yield from (((x, (1, 0)) for x in self._on_a_line()))
         else:
             left = (x for x in enumerate(self._pieces()) if x[0] >= after[0] + (after[1] > 0))
             run = lambda x: iter([(self._safe(x[1]), (x[0], 1))])  # noqa: E731
@@ -242,10 +247,10 @@ class Rankings(Patterns):
             raise GonioError("rankings: a sign is in doubt that was proven before.")  # pragma: no cover
         return out
 
-    def _on_a_line(self) -> Iterator[np.ndarray]:
-        """Rows whose differences have rank 1 (or one pair): the order along the line, exactly."""
-        words = next(iter(self._listing.blocks()))[0]
-        yield self._ranked(words)
+    def _fixed(self) -> np.ndarray:
+        """The one ranking of a head whose rows are all equal, or of one label: that of the bias."""
+        order = np.argsort(-self._table[:, -1], kind="stable") if self.extra else np.arange(len(self.ranked))
+        return order.astype(np.uint8 if len(order) <= 256 else np.int32)
 
     def _ranked(self, words: np.ndarray) -> np.ndarray:
         """Cells of the differences as rankings: a label's place is the number of labels that beat it."""
@@ -261,7 +266,7 @@ class Rankings(Patterns):
         np.put_along_axis(out, beaten, np.broadcast_to(np.arange(n), beaten.shape).astype(out.dtype), axis=1)
         return out
 
-    def rows(self, block: Block) -> Int[np.ndarray, "patterns labels"]:
+    def rows(self, block: Block) -> Integer[np.ndarray, "patterns labels"]:
         """The rankings of a block as rows of label indices, winner first."""
         if self.ranked == tuple(range(self.head.shape[0])) and block.rows.dtype == self.dtype:
             return block.rows
@@ -269,9 +274,9 @@ class Rankings(Patterns):
 
     def _draw(self, rng: random.Random, count: int) -> np.ndarray:
         n = len(self.ranked)
-        if n < 2:
-            return self.rows(Block(np.zeros((count, n), np.uint8), (0, 0)))
-        if not self.general or self._reduced.rank == 1:
+        if self.most <= 1:
+            return self.rows(Block(np.tile(self._fixed(), (count, 1)), (0, 0)))
+        if not self.general or self._reduced.rank == 1 or n == 2:
             half = self._ranked(self._listing.draw(rng, count))
         else:
             half = np.concatenate([self._one(self._forest(rng)) for _ in range(count)]) if count else self._empty()
@@ -328,7 +333,9 @@ class Rankings(Patterns):
         head = self.head if isinstance(self.head.inputs, AllInputs) else self.head.replace(inputs=AllInputs())
         answer = can_rank(head, order).answer
         if answer == "undecided":
-            raise GonioError("rankings: this ranking is on the edge between possible and not; exact arithmetic gave up.")
+            raise GonioError(
+                "rankings: this ranking is on the edge between possible and not; exact arithmetic gave up."
+            )
         return answer == "yes"
 
 
@@ -348,7 +355,9 @@ def rankings(
     Claims: NG26.D5.4
     """
     if head.link == "cosine":
-        raise GonioError("rankings: the link is cosine, whose rows are compared with each other; there is no input to rank for.")
+        raise GonioError(
+            "rankings: the link is cosine, whose rows are compared with each other; there is no input to rank for."
+        )
     if tol is not None and not (np.isfinite(tol) and 0 < tol < 0.1):
         raise GonioError(f"rankings: tol is {tol}; a number between 0 and 0.1 is needed, such as 1e-9.")
     if not exact and tol is None:

@@ -1,8 +1,9 @@
 """What cosines fix when all of them are known.
 
-Without bias the cosine matrix C(W) fixes the label sets (Lemma 5.3) but not the rankings (Theorem 5.5). The cosines of all
-differences C(BW) fix the rankings (Theorem 5.6), and more: the head itself up to translation, rotation and one scale, since
-the angles of its triangles give the ratios of their sides. With a bias the rows (w_i, b_i) and (0, 1) take the place of w_i.
+Without bias the cosine matrix C(W) fixes the label sets (Lemma 5.3) but not the rankings (Theorem 5.5). The cosines
+of all differences C(BW) fix the rankings (Theorem 5.6), and more: the head itself up to translation, rotation and one
+scale, since the angles of its triangles give the ratios of their sides. With a bias the rows (w_i, b_i) and (0, 1)
+take the place of w_i.
 """
 
 from __future__ import annotations
@@ -42,12 +43,17 @@ def cosines_of_differences(W: Any) -> Float[np.ndarray, "pairs pairs"]:
         raise GonioError("cosines_of_differences: one label has no differences.")
     D = braid(len(rows)) @ rows
     if not (np.linalg.norm(D, axis=1) > 0).all():
-        raise GonioError("cosines_of_differences: two labels have equal rows, whose difference has no cosine; drop one.")
+        raise GonioError(
+            "cosines_of_differences: two labels have equal rows, whose difference has no cosine; drop one."
+        )
     return cosines(D)
 
 
 def with_bias(head: Head) -> Float[np.ndarray, "rows wider"]:
-    """(0, .., 0, 1) over the rows (w_i, b_i): with a bias, the cosines of these fix the label sets; those of W do not."""
+    """(0, .., 0, 1) over the rows (w_i, b_i): with a bias, the cosines of these fix the label sets.
+
+    Those of W do not.
+    """
     bias = np.zeros(head.shape[0]) if head.bias is None else head.bias
     extra = np.zeros((1, head.shape[1] + 1))
     extra[0, -1] = 1
@@ -89,7 +95,9 @@ def rankings_from_cosines(C: Any, *, tol: float = 1e-7) -> Int[np.ndarray, "rank
     i, j = np.triu_indices(n, 1)
     for words, _ in Listing(a, tol=tol).blocks():
         signs = unpack(words, a.planes)[:, a.plane] == (a.sign > 0)
-        beaten = (~signs).astype(np.int64) @ np.eye(n, dtype=np.int64)[i] + signs.astype(np.int64) @ np.eye(n, dtype=np.int64)[j]
+        beaten = (~signs).astype(np.int64) @ np.eye(n, dtype=np.int64)[i] + signs.astype(np.int64) @ np.eye(
+            n, dtype=np.int64
+        )[j]
         parts.append(np.argsort(beaten, axis=1))
     half = np.concatenate(parts) if parts else beaten
     return np.concatenate([half, half[:, ::-1]])
@@ -128,10 +136,11 @@ def head_from_cosines_of_differences(C: Any, *, link: str = "softmax") -> Head:
     side[1] = 1.0
     known, left = [1], set(range(2, n))
     while left:
-        best = max(((_flatness(cosine(0, a, k), cosine(a, 0, k), cosine(k, 0, a)), a, k) for a in known for k in left))
+        best = max((_flatness(cosine(0, a, k), cosine(a, 0, k), cosine(k, 0, a)), a, k) for a in known for k in left)
         if best[0] < 1e-7:
             raise GonioError(
-                "head_from_cosines_of_differences: the labels lie on one line, whose differences all have cosine +1 or -1; "
+                "head_from_cosines_of_differences: the labels lie on one line, whose differences all have "
+                "cosine +1 or -1; "
                 "these fix the order along the line and nothing else."
             )
         _, a, k = best

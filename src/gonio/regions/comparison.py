@@ -1,7 +1,7 @@
 """Proofs about comparisons of scores: can these all hold at one input?
 
-A comparison says that one score is above another, or above or below zero. A label set is a comparison with zero for every
-label, a ranking a chain of them, a top-k set "each of these above each of the others".
+A comparison says that one score is above another, or above or below zero. A label set is a comparison with zero for
+every label, a ranking a chain of them, a top-k set "each of these above each of the others".
 
     Possible     an input at which they all hold
     Impossible   comparisons with weights whose weighted sum is never positive, so they never all hold
@@ -89,7 +89,9 @@ class _Comparisons(Certificate):
         self._check(head)
         n = head.shape[0]
         if self.above.shape != self.below.shape:
-            raise self._refuse(f"it names {len(self.above)} scores above and {len(self.below)} below; as many are needed.")
+            raise self._refuse(
+                f"it names {len(self.above)} scores above and {len(self.below)} below; as many are needed."
+            )
         for side in (self.above, self.below, self.top):
             if len(side) and not (side.min() >= (0 if side is self.top else ZERO) and side.max() < n):
                 raise self._refuse(f"it names labels that are not among 0 to {n - 1} of the head.")

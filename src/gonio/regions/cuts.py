@@ -20,11 +20,13 @@ from gonio.parallel import spans
 from gonio.regions.cone import UNIT
 from gonio.regions.crew import Crew
 from gonio.regions.kernels import row_max_with_tails, strongest
-from gonio.regions.space import UNIT32, Space
+from gonio.regions.space import UNIT32, Space, recheck
 from gonio.regions.step import NEVER, OPEN, STALLED, WINS, step
 from gonio.regions.triangle import leading, tail_lengths
 
 FIRST = 2  # the stage of the first cuts
+KEPT = 8_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
+GATHER, DEVIATIONS = 48, 1.8  # the first rivals among the hot rows: at most so many, at least so strong
 
 
 @dataclass(eq=False)
@@ -39,6 +41,9 @@ class Targets:
     sets: np.ndarray = field(init=False)
     weights: np.ndarray = field(init=False)
     size: np.ndarray = field(init=False)
+    factors: np.ndarray = field(init=False)  # the inverse factors of the sets, one after the other
+    spare: np.ndarray = field(init=False)  # where those of the next round go
+    place: np.ndarray = field(init=False)  # where in `factors` a target's begins, or -1
     status: np.ndarray = field(init=False)
     stage: np.ndarray = field(init=False)
     margin: np.ndarray = field(init=False)
@@ -51,6 +56,8 @@ class Targets:
         self.sets = np.zeros((m, rank + 2), np.int32)
         self.weights = np.zeros((m, rank + 2))
         self.size = np.zeros(m, np.int64)
+        self.factors, self.spare = np.zeros(0), np.zeros(0)
+        self.place = np.full(m, -1)
         self.status = np.zeros(m, np.int8)
         self.stage = np.zeros(m, np.int8)
         self.margin = np.zeros(m)
@@ -85,6 +92,8 @@ class Cutter:
             if not len(act):
                 break
             K = max(width, min(space.rank // 4, 128)) if wider and done >= 4 else width
+            hot = self.hot is not None and stage == FIRST  # later, the rivals that matter are found among all rows only
+            K = GATHER if hot and not done else K
             length = np.linalg.norm(T.R[act], axis=1, keepdims=True)
             X = T.R[act] / np.where(length > 0, length, 1)
             slack = np.zeros(len(act))
@@ -94,18 +103,34 @@ class Cutter:
             Y = self._allowed(X)
             # Most pairs tie at the first try, and then the leading coordinates show it.
             tails = self._tails() if len(T.across) and done == 0 and stage == FIRST else None
-            found, count = self._rivals(act, Y, K, tails)
+            found, count = self._rivals(act, Y, K, tails, hot, gather=not done)
+            room = self._room(act, np.minimum(count, K))
+            begins = T.place[act]
+            T.place[:] = -1  # who is left out this time loses his place
             args = (space.V, self.rays, self.fixed, extra, T.P, aims, T.across, X, Y, found, count,
-                    T.sets, T.weights, T.size, T.R, T.status, T.margin, T.gap, slack,
+                    T.sets, T.weights, T.size, T.factors, begins, T.spare, room, T.place,
+                    T.R, T.status, T.margin, T.gap, slack,
                     space.kappa, space.coarse, space.fine, self.ray_drift, tol, done == 0)  # fmt: skip
             piece = max(1, min(512, len(act) // (4 * self.crew.size) + 1))
             jobs = [np.arange(*s) for s in spans(len(act), piece)]
             self.crew.run(partial(_step, act, args), jobs, self.after)
+            T.factors, T.spare = T.spare, T.factors
             won = act[T.status[act] == WINS]
             self._bring_home(won)
             T.stage[act[(T.status[act] == WINS) | (T.status[act] == NEVER)]] = stage
             self.after()
         T.status[T.status == STALLED] = OPEN
+
+    def _room(self, act: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Where in the spare memory each inverse factor of this round goes, -1 where there is no more room."""
+        T, rank = self.targets, self.space.rank
+        new = np.full(len(act), rank + 1) if len(self.rays) else new  # rays come in besides
+        size = np.minimum(T.size[act] + new, rank + 1)
+        ends = np.cumsum(size * (size + 1) // 2)
+        fit = ends <= KEPT
+        if fit.any() and len(T.spare) < ends[fit][-1]:
+            T.spare = np.empty(ends[fit][-1])
+        return np.where(fit, ends - size * (size + 1) // 2, -1)
 
     def _across(self, act: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Directions made orthogonal to the differences of their pairs, and what of a margin the rounding may cost.
@@ -147,21 +172,24 @@ class Cutter:
             self.tails = tail_lengths(self.space.V32, self.crew)
         return self.tails
 
-    def _rivals(self, act: np.ndarray, X: np.ndarray, K: int, tails=None) -> tuple[np.ndarray, np.ndarray]:
+    def _rivals(self, act, X, K: int, tails, hot: bool, gather: bool) -> tuple[np.ndarray, np.ndarray]:
         """The K strongest rivals of each direction among those above, or too near to tell, and how many there are."""
         T, space = self.targets, self.space
         X32 = X.astype(np.float32)
         floor = (np.einsum("ij,ij->i", X, T.P[act]) - 2 * space.coarse).astype(np.float32)
         own = T.labels[act]
-        if self.hot is None or self.hot_rows is None:
+        if not hot or self.hot is None or self.hot_rows is None:
             return self._all_rivals(X32, floor, own, K, tails)
+        low = floor
+        if gather:  # not only those that beat it: its neighbours will be needed soon
+            typical = np.sqrt(np.square(self.hot_rows).mean())  # of a score in a random direction
+            low = np.minimum(floor, np.float32(DEVIATIONS * typical))
         # Most directions lose to one of the hot rows: only those that beat them all see every rival.
         at = np.minimum(np.searchsorted(self.hot, own), len(self.hot) - 1)
-        found, count = self._scan(self.hot_rows, None, X32, floor, np.where(self.hot[at] == own, at, -1), K)
+        found, count = self._scan(self.hot_rows, None, X32, low, np.where(self.hot[at] == own, at, -1), K)
         found = self.hot[found]
         rest = np.flatnonzero(count == 0)
-        for i in np.flatnonzero((count > 0) & (count <= K)):
-            found[i, count[i] :] = found[i, 0]
+        found = np.where(np.arange(K) < count[:, None], found, found[:, :1])
         count[count > 0] = K + 1  # a list of hot rows only proves nothing by being short
         if len(rest):
             found[rest], count[rest] = self._all_rivals(X32[rest], floor[rest], own[rest], K)
@@ -268,23 +296,3 @@ class Cutter:
             assert problem.radius is not None
             fair &= np.linalg.norm(z, axis=1) < problem.radius
         return z, np.where(fair, left - 2 * off, 0.0)
-
-
-def recheck(space: Space, own: np.ndarray, z: np.ndarray) -> float:
-    """A lower bound of min_j (score_i - score_j) at z in the given numbers, float64 with its rounding bound."""
-    problem = space.cone.problem
-    d = problem.V.shape[1]
-    with np.errstate(all="ignore"):
-        low, high = np.inf, -np.inf
-        for s in spans(len(problem.V), 4096):
-            V = problem.V[slice(*s)].astype(np.float64)
-            score = V @ z + problem.c[slice(*s)]
-            wrong = (d + 3) * UNIT * 1.01 * (np.abs(V) @ np.abs(z) + np.abs(problem.c[slice(*s)])) + 1e-300
-            up, down = score + wrong, score - wrong
-            for i in own:
-                if s[0] <= i < s[1]:
-                    low = min(low, down[i - s[0]])
-                    up[i - s[0]] = -np.inf
-            high = max(high, up.max())
-        left = low - high
-    return float(left - 4 * UNIT * abs(left)) if np.isfinite(left) else 0.0

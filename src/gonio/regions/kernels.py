@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 LOWEST = np.float32(-3e38)  # stands for minus infinity where fastmath forbids it
+CHUNK = 64  # entries of a row that are passed over at once where none is large enough
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -32,47 +33,53 @@ def row_max_with_tails(S, own, tails, out):
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def any_above(row, floor):
-    """Whether an entry exceeds `floor` (a separate loop, because it runs at memory speed)."""
+def _top(row, start, stop):
+    """The largest of row[start:stop] (a separate loop, because it runs at memory speed)."""
     top = LOWEST
-    for j in range(len(row)):
+    for j in range(start, stop):
         v = row[j]
         top = v if v > top else top
-    return top > floor
+    return top
 
 
 @njit(nogil=True, cache=True)
 def strongest(S, skip_a, skip_b, floor, first, found, value, count):
     """The largest entries above floor_i of each row, whose columns are the rivals first, first + 1, ...
 
-    Row i of `found` and `value` keeps as many as fit; count_i counts all of them, fitting or not.
+    Row i of `found` and `value` keeps as many as fit; count_i says how many there are, or that more than fit.
     """
-    room = found.shape[1]
+    room, width = found.shape[1], S.shape[1]
     for i in range(S.shape[0]):
-        if not any_above(S[i], floor[i]):
-            continue
         a, b, low, k = skip_a[i] - first, skip_b[i] - first, floor[i], count[i]
+        row, mine = S[i], value[i]
         weakest = 0
         if k >= room:
-            for q in range(1, room):
-                if value[i, q] < value[i, weakest]:
-                    weakest = q
-        for j in range(S.shape[1]):
-            v = S[i, j]
-            if v <= low or j == a or j == b:  # noqa: SIM109  numba: faster than a tuple
+            weakest = np.argmin(mine)
+        if k > room:  # what does not displace one that is kept is of no interest any more
+            low = max(low, mine[weakest])
+        for start in range(0, width, CHUNK):
+            stop = min(start + CHUNK, width)
+            if _top(row, start, stop) <= low:
                 continue
-            if k < room:
-                value[i, k] = v
-                found[i, k] = j + first
-                if v < value[i, weakest]:
-                    weakest = k
-            elif v > value[i, weakest]:
-                value[i, weakest] = v
-                found[i, weakest] = j + first
-                for q in range(room):
-                    if value[i, q] < value[i, weakest]:
-                        weakest = q
-            k += 1
+            for j in range(start, stop):
+                v = row[j]
+                if v <= low or j == a or j == b:  # noqa: SIM109  numba: faster than a tuple
+                    continue
+                if k < room:
+                    mine[k] = v
+                    found[i, k] = j + first
+                    if v < mine[weakest]:
+                        weakest = k
+                    k += 1
+                    continue
+                k = room + 1
+                if v > mine[weakest]:
+                    mine[weakest] = v
+                    found[i, weakest] = j + first
+                    for q in range(room):
+                        if mine[q] < mine[weakest]:
+                            weakest = q
+                low = max(low, mine[weakest])
         count[i] = k
 
 
@@ -85,139 +92,151 @@ def dot(a, b, n):
     return total
 
 
-@njit(nogil=True, cache=True)
-def _drop(L, P, r, p):
-    """Take row r out of the passive set P of size p and out of its Cholesky factor L, by Givens rotations."""
-    for x in range(r, p - 1):
-        P[x] = P[x + 1]
-        for t in range(x + 2):
-            L[x, t] = L[x + 1, t]
-    for x in range(r, p - 1):
-        a, b = L[x, x], L[x, x + 1]
-        h = np.sqrt(a * a + b * b)
-        c, s = a / h, b / h
-        L[x, x] = h
-        L[x, x + 1] = 0.0
-        for m in range(x + 1, p - 1):
-            u, w = L[m, x], L[m, x + 1]
-            L[m, x] = c * u + s * w
-            L[m, x + 1] = c * w - s * u
+@njit(nogil=True, cache=True, fastmath=True)
+def _enter(M, P, p, G, q, s, y, held, c):
+    """Append column c to the passive set P of size p, to its inverse factor M, to y = M q and to the solution s = M'y.
 
-
-@njit(nogil=True, cache=True)
-def _factor(G, P, p, L):
-    """The Cholesky factor of the passive block, all at once, into L; whether that went well."""
-    block = np.empty((p, p))
-    for r in range(p):
-        row = G[P[r]]
-        for t in range(r + 1):
-            block[r, t] = row[P[t]]
-            block[t, r] = row[P[t]]
-    try:
-        factor = np.linalg.cholesky(block)
-    except Exception:  # not positive definite to rounding
+    Whether it went well: a column that depends on the set is refused.
+    """
+    if p == len(M) - 1:
         return False
-    for r in range(p):
-        if factor[r, r] * factor[r, r] <= 1e-13 * block[r, r]:
-            return False
-        L[r, :p] = factor[r]
+    row, g = M[p], G[c]
+    for t in range(p):
+        held[t] = g[P[t]]
+        row[t] = 0.0
+    left = g[c]
+    for x in range(p):
+        other = M[x]
+        z = dot(other, held, x + 1)
+        left -= z * z
+        for t in range(x + 1):
+            row[t] -= z * other[t]
+    if left <= 1e-13 * g[c]:
+        return False
+    scale = 1 / np.sqrt(left)
+    P[p] = c
+    row[p] = 1.0
+    gain = 0.0
+    for t in range(p + 1):
+        row[t] *= scale
+        gain += row[t] * q[P[t]]
+    y[p] = gain
+    s[p] = 0.0
+    for t in range(p + 1):
+        s[t] += gain * row[t]
     return True
 
 
 @njit(nogil=True, cache=True)
-def nnls(G, q, lam, most):
-    """min lam'G lam / 2 - q'lam over lam >= 0, in place: Lawson and Hanson on the Gram matrix.
+def _leave(M, P, p, s, y, r):
+    """Take entry r out of all these: rotations gather column r of M in its last row, which goes."""
+    for x in range(r, p - 1):
+        up, down = M[x], M[x + 1]
+        h = np.sqrt(up[r] * up[r] + down[r] * down[r])
+        cos, sin = down[r] / h, up[r] / h
+        up[x + 1] = 0.0
+        for t in range(r):
+            u, v = up[t], down[t]
+            up[t] = cos * u - sin * v
+            down[t] = sin * u + cos * v
+        down[r] = h
+        for t in range(r + 1, x + 2):
+            u, v = up[t], down[t]
+            up[t - 1] = cos * u - sin * v
+            down[t] = sin * u + cos * v
+        y[x], y[x + 1] = cos * y[x] - sin * y[x + 1], sin * y[x] + cos * y[x + 1]
+    last = M[p - 1]
+    for t in range(r):
+        s[t] -= y[p - 1] * last[t]
+    for t in range(r, p - 1):
+        s[t] = s[t + 1] - y[p - 1] * last[t + 1]
+        P[t] = P[t + 1]
 
-    The positive entries of `lam` are the first passive set. The Cholesky factor of the passive block grows by a row
-    for each column that enters and is downdated for each that leaves; columns that depend on the set are banned.
-    """
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _steepest(G, q, lam, P, p, open_, known, slope, floor):
+    """The open column whose slope  q - G lam  is the largest above `floor`, or -1."""
     k = len(q)
-    P = np.empty(k, np.int64)
-    passive = np.zeros(k, np.bool_)
-    banned = np.zeros(k, np.bool_)
-    L = np.zeros((k, k))
-    s, y = np.zeros(k), np.zeros(k)
-    p, largest = 0, 0.0
-    for a in range(k):
-        largest = max(largest, G[a, a])
-        if lam[a] > 0:
-            P[p] = a
-            passive[a] = True
-            p += 1
-    factored, solved, enter = 0, 0, -1  # rows of L, and of the forward solution y, that are up to date
-    warm = p > 0
-    if p > 12 and _factor(G, P, p, L):
-        factored = p
-    for _ in range(most):
-        if not warm:
-            enter, best = -1, 1e-14 * largest
-            for a in range(k):
-                if passive[a] or banned[a]:
-                    continue
-                slope, row = q[a], G[a]
-                for b in range(p):
-                    slope -= lam[P[b]] * row[P[b]]
-                if slope > best:
-                    best = slope
-                    enter = a
-            if enter < 0:
-                break
-            P[p] = enter
-            passive[enter] = True
-            p += 1
-        warm = False
-        while True:
-            c = factored
-            while c < p:
-                row, column = L[c], G[P[c]]
-                for r in range(c):
-                    row[r] = (column[P[r]] - dot(L[r], row, r)) / L[r, r]
-                v = column[P[c]] - dot(row, row, c)
-                if v <= 1e-13 * column[P[c]]:
-                    lam[P[c]] = 0.0
-                    passive[P[c]] = False
-                    banned[P[c]] = True
-                    for t in range(c, p - 1):
-                        P[t] = P[t + 1]
-                    p -= 1
-                    continue
-                row[c] = np.sqrt(v)
-                c += 1
-            factored = p
-            if p == 0:
-                break
-            for r in range(solved, p):
-                y[r] = (q[P[r]] - dot(L[r], y, r)) / L[r, r]
-            solved = p
-            s[:p] = y[:p]
-            for r in range(p - 1, -1, -1):
-                s[r] /= L[r, r]
-                v, row = s[r], L[r]
-                for t in range(r):
-                    s[t] -= v * row[t]
-            step, blocking = 2.0, -1
+    best, at = floor, -1
+    for c in range(known):
+        if open_[c]:
+            v = q[c] - dot(G[c], lam, k)
+            if v > best:
+                best = v
+                at = c
+    slope[known:] = q[known:]
+    for r in range(p):
+        w, g = lam[P[r]], G[P[r]]
+        for c in range(known, k):
+            slope[c] -= w * g[c]
+    for c in range(known, k):
+        if open_[c] and slope[c] > best:
+            best = slope[c]
+            at = c
+    return at
+
+
+@njit(nogil=True, cache=True)
+def nnls(A, b, lam, M, P, known, most):
+    """min |b - sum lam_j A_j| over lam >= 0, in place: Lawson and Hanson; the size p of the passive set P[:p].
+
+    M is the inverse of the Cholesky factor of the passive block of A A' (lower triangular): M'M is its inverse. A
+    column that enters adds a row, one that leaves rotates rows: products only, nothing is solved. The first `known`
+    columns are passive and have their rows of M from an earlier call, for any b; the others with lam > 0 are passive
+    at once. Columns that depend on the set are banned.
+    """
+    k = len(A)
+    G = np.empty((k, k))
+    np.dot(A[known:], A.T, G[known:])
+    for c in range(known, k):
+        for r in range(known):
+            G[r, c] = G[c, r]
+    q = np.dot(A, b)
+    open_ = np.arange(k) >= known  # who may enter: columns with products, not passive, not banned
+    s, y, held, slope = np.zeros(k + 1), np.zeros(k + 1), np.empty(k + 1), np.empty(k)
+    p, largest = known, dot(b, b, len(b))
+    for r in range(known):
+        P[r] = r
+        y[r] = dot(M[r], q, r + 1)
+        for t in range(r + 1):
+            s[t] += y[r] * M[r, t]
+    for c in range(known, k):
+        largest = max(largest, G[c, c])
+        if lam[c] > 0:
+            open_[c] = False
+            if _enter(M, P, p, G, q, s, y, held, c):
+                p += 1
+            else:
+                lam[c] = 0.0
+    enter = -1
+    for turn in range(most):
+        while p > 0:
+            step, out = 2.0, -1
             for r in range(p):
                 if s[r] <= 0:
                     w = lam[P[r]]
                     a = w / (w - s[r]) if w - s[r] > 0 else 0.0
                     if a < step:
                         step = a
-                        blocking = r
-            if blocking < 0:
+                        out = r
+            if out < 0:
                 for r in range(p):
                     lam[P[r]] = s[r]
                 break
             for r in range(p):
                 a = P[r]
                 lam[a] = max(0.0, lam[a] + step * (s[r] - lam[a]))
-            lam[P[blocking]] = 0.0
-            for r in range(p - 1, -1, -1):
-                a = P[r]
-                if lam[a] <= 0.0 and s[r] <= 0:
-                    lam[a] = 0.0
-                    passive[a] = False
-                    banned[a] = banned[a] or a == enter  # it came in and went out at once: rounding, not descent
-                    _drop(L, P, r, p)
-                    p -= 1
-                    solved = min(solved, r)
-            factored = p
+            c = P[out]
+            lam[c] = 0.0
+            open_[c] = c != enter  # it came in and went out at once: rounding, not descent
+            _leave(M, P, p, s, y, out)
+            p -= 1
+            if c < known:
+                G[c] = np.dot(A, A[c])
+        enter = _steepest(G, q, lam, P, p, open_, known, slope, 1e-14 * largest)
+        if enter < 0 or turn == most - 1:
+            break
+        open_[enter] = False
+        if _enter(M, P, p, G, q, s, y, held, enter):
+            p += 1
+    return p

@@ -22,9 +22,19 @@ from gonio.head import Head
 from gonio.load.arrays import NpzArchive
 from gonio.regions.bulk import verify_all
 from gonio.regions.certificate import Certificate, NeverTies, NeverWins, Ties, Undecided, Wins
+from gonio.regions.comparison import Impossible, Possible
 
 VERSION = "gonio proof 1"
-GROUPS = ("wins32", "wins64", "never", "ties", "never_ties", "undecided")
+GROUPS = ("wins32", "wins64", "never", "ties", "never_ties", "undecided", "possible", "impossible")
+
+KINDS = (
+    (NeverWins, "never"),
+    (Ties, "ties"),
+    (NeverTies, "never_ties"),
+    (Undecided, "undecided"),
+    (Possible, "possible"),
+    (Impossible, "impossible"),
+)
 
 
 def save(path: str | Path, certificates: Sequence[Certificate]) -> None:
@@ -62,7 +72,7 @@ def save(path: str | Path, certificates: Sequence[Certificate]) -> None:
 def _group(c: Certificate) -> str:
     if isinstance(c, Wins):
         return "wins32" if np.array_equal(c.x.astype(np.float32), c.x) else "wins64"
-    for kind, name in ((NeverWins, "never"), (Ties, "ties"), (NeverTies, "never_ties"), (Undecided, "undecided")):
+    for kind, name in KINDS:
         if isinstance(c, kind):
             return name
     raise GonioError(f"proof: a {type(c).__name__} is no certificate that a file can hold.")
@@ -76,6 +86,8 @@ def _columns(name: str, several: list[Any]) -> dict[str, np.ndarray]:
     if name == "ties":
         both = [_stack([v for c in several for v in (c.x, c.y)], np.float64)]
         return {"pair": _labels([(c.a, c.b) for c in several]), "xy": both[0].reshape(len(several), 2, -1)}
+    if name in ("possible", "impossible"):
+        return _comparison_columns(name, several)
     out = {
         "count": np.array([len(c.rivals) for c in several], np.int64),
         "weighted": np.array([len(c.weights) for c in several], np.int64),
@@ -89,6 +101,22 @@ def _columns(name: str, several: list[Any]) -> dict[str, np.ndarray]:
     if name == "undecided":
         out |= {"bound": np.array([c.bound for c in several]), "why": np.array([c.why for c in several], np.str_)}
     return out
+
+
+def _comparison_columns(name: str, several: list[Any]) -> dict[str, np.ndarray]:
+    out = {
+        "count": np.array([len(c.above) for c in several], np.int64),
+        "above": np.concatenate([c.above for c in several]),
+        "below": np.concatenate([c.below for c in several]),
+        "tops": np.array([len(c.top) for c in several], np.int64),
+        "top": np.concatenate([c.top for c in several]),
+    }
+    if name == "possible":
+        return out | {"x": _stack([c.x for c in several], np.float64)}
+    return out | {
+        "weighted": np.array([len(c.weights) for c in several], np.int64),
+        "weight": np.concatenate([c.weights.astype(np.float64) for c in several]),
+    }
 
 
 def _labels(values: list[Any]) -> np.ndarray:
@@ -166,6 +194,15 @@ def _certificates(group: str, head: str, count: int, columns: _Columns) -> list[
         if xy.shape[1] != 2:
             raise columns.damaged("ties_xy", f"it has shape {xy.shape}, where two embeddings a pair are needed")
         return [Ties(head, a, b, x, y) for (a, b), (x, y) in zip(pairs, xy, strict=True)]
+    if group in ("possible", "impossible"):
+        lengths = read("count", "i")
+        sides = (_split(columns, f"{group}_{side}", "i", lengths) for side in ("above", "below"))
+        tops = _split(columns, f"{group}_top", "i", read("tops", "i"))
+        if group == "possible":
+            parts = zip(*sides, tops, read("x", "f", 2), strict=True)
+            return [Possible(head, a, b, t, x) for a, b, t, x in parts]
+        weights = _split(columns, f"{group}_weight", "f", read("weighted", "i"))
+        return [Impossible(head, a, b, t, w) for a, b, t, w in zip(*sides, tops, weights, strict=True)]
     lengths, weighted = read("count", "i"), read("weighted", "i")
     rivals = _split(columns, f"{group}_rival", "i", lengths)
     weights = _split(columns, f"{group}_weight", "f", weighted)
@@ -227,6 +264,6 @@ def verify_file(head: Head, path: str | Path) -> ProofCheck:
     certificates = load(path)
     seen = verify_all(head, certificates)
     good = [k for k in range(len(certificates)) if k not in seen.refused]
-    margins = [seen.bounds[k] for k in good if isinstance(certificates[k], (Wins, Ties))]
+    margins = [seen.bounds[k] for k in good if isinstance(certificates[k], (Wins, Ties, Possible))]
     counts = Counter(certificates[k].kind for k in good)
     return ProofCheck(dict(counts), float(min(margins)) if margins else None, tuple(seen.refused.values()))

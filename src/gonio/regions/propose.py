@@ -186,7 +186,7 @@ def _cut(space: Space, ball: Ball, ledger: Ledger, crew: Crew) -> None:
     leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
     shown: Targets | None = None
     for group in (leaders, others):
-        for s in spans(len(group), max(512, min(8192, 15_000_000 // max(1, rank)))):
+        for s in spans(len(group), max(512, min(4096, 15_000_000 // max(1, rank)))):
             batch = group[slice(*s)]
             T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, rank)))
             if (
@@ -212,9 +212,13 @@ def _follow(T: Targets, shown: Targets, centre: np.ndarray) -> None:
         return
     A, B = T.P - centre, shown.P[lead] - centre
     size = np.einsum("ij,ij->i", A, A)
-    square = size[:, None] + np.einsum("ij,ij->i", B, B) - 2 * A @ B.T
-    nearest = square.argmin(axis=1)
-    close = np.flatnonzero(square[np.arange(len(A)), nearest] < NEAR * size)
+    nearest, square = np.empty(len(A), np.int64), np.empty(len(A))
+    for s in spans(len(A), 256):  # fresh memory would cost more than the products
+        part = slice(*s)
+        away = np.einsum("ij,ij->i", B, B) - 2 * (A[part] @ B.T)
+        nearest[part] = away.argmin(axis=1)
+        square[part] = away[np.arange(len(away)), nearest[part]] + size[part]
+    close = np.flatnonzero(square < NEAR * size)
     source = lead[nearest[close]]
     # Nobody may lean on himself: a label among the columns of its own leader begins anew.
     used = np.arange(shown.sets.shape[1]) < shown.size[source][:, None]
@@ -232,11 +236,16 @@ def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
     """Write down what a batch of targets has come to."""
     ledger.margin[batch] = T.gap
     ledger.margin[batch[T.status == NEVER]] = 0.0
-    for k in np.flatnonzero(T.status != WINS):
-        used, w = T.sets[k, : T.size[k]].astype(np.int64), T.weights[k, : T.size[k]]
-        rows = used < n
-        assert batch[k] not in used[rows]
-        ledger.combined[int(batch[k])] = (used[rows], w[rows] / max(w[rows].sum(), 1e-300))
+    lost = np.flatnonzero(T.status != WINS)
+    sets, size = T.sets[lost], T.size[lost]
+    rows = (np.arange(sets.shape[1]) < size[:, None]) & (sets < n)  # rivals, not rays
+    assert not (rows & (sets == batch[lost, None])).any()
+    order = np.argsort(~rows, axis=1, kind="stable")  # the rivals first
+    sets = np.take_along_axis(sets, order, axis=1).astype(np.int64)
+    weights = np.take_along_axis(np.where(rows, T.weights[lost], 0.0), order, axis=1)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    for k, used, w, m in zip(batch[lost].tolist(), sets, weights, rows.sum(axis=1).tolist(), strict=True):
+        ledger.combined[k] = (used[:m], w[:m])
     won = np.array(sorted(T.z), np.int64)
     ledger.margin[batch[won]] = T.margin[won]
     ledger.inputs.update({int(batch[k]): T.z[int(k)] for k in won})

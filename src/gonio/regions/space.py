@@ -76,8 +76,8 @@ class Space:
 
     @property
     def kappa(self) -> float:
-        """The entry that makes points out of rays: of the size of a typical row."""
-        return 0.5 * max(1.0, np.sqrt(self.rank))
+        """The entry that makes points out of rays: of the length of a typical row."""
+        return max(1.0, np.sqrt(self.rank))
 
     @property
     def coarse(self) -> float:
@@ -201,3 +201,23 @@ def _resolved(cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drif
     _, size, more = np.linalg.svd(rest, full_matrices=False)
     more = more[size > 1e-9]
     return np.vstack([again, more]), len(more)
+
+
+def recheck(space: Space, own: np.ndarray, z: np.ndarray) -> float:
+    """A lower bound of min_j (score_i - score_j) at z in the given numbers, float64 with its rounding bound."""
+    problem = space.cone.problem
+    d = problem.V.shape[1]
+    with np.errstate(all="ignore"):
+        low, high = np.inf, -np.inf
+        for s in spans(len(problem.V), 4096):
+            V = problem.V[slice(*s)].astype(np.float64)
+            score = V @ z + problem.c[slice(*s)]
+            wrong = (d + 3) * UNIT * 1.01 * (np.abs(V) @ np.abs(z) + np.abs(problem.c[slice(*s)])) + 1e-300
+            up, down = score + wrong, score - wrong
+            for i in own:
+                if s[0] <= i < s[1]:
+                    low = min(low, down[i - s[0]])
+                    up[i - s[0]] = -np.inf
+            high = max(high, up.max())
+        left = low - high
+    return float(left - 4 * UNIT * abs(left)) if np.isfinite(left) else 0.0

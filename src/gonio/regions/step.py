@@ -11,36 +11,24 @@ OPEN, WINS, NEVER, STALLED = 0, 1, 2, 3
 
 
 @njit(nogil=True, cache=True)
-def _refine(A, G, b, lam, r):
-    """Newton steps on the passive weights, with the residual formed from the columns and not from the Gram matrix."""
+def _refine(A, M, P, p, b, lam, r):
+    """Newton steps on the passive weights, with the residual formed from the columns and not from their products."""
     width = len(b)
-    P = np.flatnonzero(lam > 0)
-    p = len(P)
-    L = np.zeros((p, p))
-    for i in range(p):
-        for j in range(i + 1):
-            v = G[P[i], P[j]] - dot(L[i], L[j], j)
-            if i != j:
-                L[i, j] = v / L[j, j]
-            elif v <= 0:
-                return
-            else:
-                L[i, i] = np.sqrt(v)
-    change = np.empty(p)
+    slope, change = np.empty(p), np.empty(p)
     for _ in range(3):
         for i in range(p):
-            change[i] = (dot(A[P[i]], r, width) - dot(L[i], change, i)) / L[i, i]
-        for i in range(p - 1, -1, -1):
-            change[i] /= L[i, i]
-            for j in range(i):
-                change[j] -= change[i] * L[i, j]
+            slope[i] = dot(A[P[i]], r, width)
+        change[:] = 0.0
+        for i in range(p):
+            v = dot(M[i], slope, i + 1)
+            for t in range(i + 1):
+                change[t] += v * M[i, t]
         for i in range(p):
             if lam[P[i]] + change[i] <= 0:
                 return
-        for i in range(p):
-            lam[P[i]] += change[i]
         r[:] = b
         for i in range(p):
+            lam[P[i]] += change[i]
             for t in range(width):
                 r[t] -= lam[P[i]] * A[P[i], t]
 
@@ -77,17 +65,21 @@ def _allowed(rays, fixed, extra, x):
 @njit(nogil=True, cache=True)
 def step(
     chosen, act, V, rays, fixed, extra, P, Q, across, X, Y, found, count,
-    sets, weights, size, R, status, margin, gap, slack, kappa, coarse, fine, ray_drift, tol, first_round,
+    sets, weights, size, factors, begins, kept, room_for, place, R, status, margin, gap, slack,
+    kappa, coarse, fine, ray_drift, tol, first_round,
 ):  # fmt: skip
     """The round of the labels act[chosen]; all else is indexed by act[a] (what is kept) or a (what is of this round).
 
     Columns (v_j, kappa) and (ray, 0), target (Q, kappa). Columns below len(V) are rows, the others rays; `fixed` rays
     are always watched, extra[a] >= 0 is one more. X[a] is the residual's direction, Y[a] the one that is tried: the
-    same, or the nearest that the rays allow. slack[a] is what the direction falls short of by its rounding.
+    same, or the nearest that the rays allow. slack[a] is what the direction falls short of by its rounding. The rows
+    of the inverse factor of the columns are read from factors[begins[a]] on and written to kept[room_for[a]] on, which
+    place[g] then says; -1 is nowhere.
     """
     n, d = V.shape
     room = found.shape[1]
     paired = across.shape[0] > 0
+    M, order = np.empty((d + 2, d + 2)), np.empty(d + 2, np.int64)
     for a in chosen:
         g, x, new = act[a], Y[a], min(count[a], room)
         if count[a] <= room:
@@ -132,24 +124,32 @@ def step(
         b = np.empty(d + 1)
         b[:d] = Q[g]
         b[d] = kappa
-        G = np.dot(A, A.T)
         lam = np.zeros(k)
         lam[:k0] = weights[g, :k0]
-        nnls(G, np.dot(A, b), lam, 3 * k + 50)
+        known, t = 0, begins[a]
+        if t >= 0:
+            known = k0
+            for q in range(k0):
+                M[q, : q + 1] = factors[t : t + q + 1]
+                t += q + 1
+        p = nnls(A, b, lam, M, order, known, 3 * k + 50)
         r = b - np.dot(lam, A)
         if dot(r, r, d + 1) < 1e-8 * dot(b, b, d + 1):
-            _refine(A, G, b, lam, r)
-        p, total, on_rays = 0, 0.0, 0.0
-        for q in range(k):
-            if lam[q] > 0:
-                if S[q] < n:
-                    total += lam[q]
-                else:
-                    on_rays += lam[q]
-                if p < sets.shape[1]:
-                    sets[g, p] = S[q]
-                    weights[g, p] = lam[q]
-                    p += 1
+            _refine(A, M, order, p, b, lam, r)
+        total, on_rays, off, t = 0.0, 0.0, 0.0, room_for[a]
+        for q in range(p):
+            c = order[q]
+            if S[c] < n:
+                total += lam[c]
+            else:
+                on_rays += lam[c]
+            off = max(off, abs(dot(A[c], r, d + 1)))
+            sets[g, q] = S[c]
+            weights[g, q] = lam[c]
+            if t >= 0:
+                kept[t : t + q + 1] = M[q, : q + 1]
+                t += q + 1
+        place[g] = room_for[a] if off <= 1e-9 * dot(b, b, d + 1) else -1  # if rounding has had its way, begin anew
         size[g] = p
         R[g] = r[:d]
         if total > 0:

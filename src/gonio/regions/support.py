@@ -56,6 +56,7 @@ def _basic(
     lam = weights[kept] * away[held]
     lam = lam / max(float(lam.sum()), 1e-300)
     best, smallest = (held, lam), np.inf
+    M, order, known = np.empty((len(b) + 1, len(b) + 1)), np.empty(len(b) + 1, np.int64), 0
     for _ in range(ROUNDS):
         r = b - lam @ A[held]
         if space.cone.curved:
@@ -69,9 +70,10 @@ def _basic(
         new = new[gain[new] > 1e-15 * np.linalg.norm(r)]
         held, lam = np.concatenate([held, new]), np.append(lam, np.zeros(len(new)))
         B = A[held]
-        nnls(B @ B.T, B @ b, lam, 4 * len(held) + 50)
-        held, lam = held[lam > 0], lam[lam > 0]
+        p = nnls(B, b, lam, M, order, known, 4 * len(held) + 50)
+        held, lam = held[order[:p]], lam[order[:p]]
         left = float(np.linalg.norm(b - lam @ A[held]))
+        known = p if left < smallest else 0  # no nearer: the factor may be worn out, and is made anew
         settled = left < 1e-13 or (left < 1e-10 and left > 0.5 * smallest)  # `_finish` sees to the last digits
         if left < smallest:
             best, smallest = (held, lam), left

@@ -1,0 +1,207 @@
+"""Commands about factor models: experiments on rescaling, the figure, MovieLens, the audit of a pair of tables."""
+
+from __future__ import annotations
+
+import functools
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gonio.cli.model import array_of
+from gonio.errors import GonioError
+from gonio.progress import Bar
+
+
+@click.group()
+def factors() -> None:
+    """Try on data what rescaling does to the cosines of a factor model."""
+
+
+def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The interactions: a file, or the simulation of the paper at a size that takes seconds."""
+
+    @click.option("--data", metavar="FILE", help="Your interactions, users x items: .npz (scipy.sparse) or .npy.")
+    @click.option("--users", type=int, default=5_000, show_default=True, help="Simulated users, without --data.")
+    @click.option("--items", type=int, default=500, show_default=True, help="Simulated items, without --data.")
+    @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation and of random rescalings.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+    @functools.wraps(command)
+    def wrapped(data, users, items, **rest: Any) -> Any:
+        with _plainly():
+            return command(_interactions(data, users, items, rest["seed"]), **rest)
+
+    return wrapped
+
+
+class _plainly(warnings.catch_warnings):  # noqa: N801  reads as a word where it is used
+    """Warnings as one line on standard error, not as Python shows them."""
+
+    def __init__(self) -> None:
+        super().__init__(record=False)
+
+    def __enter__(self) -> Any:
+        out = super().__enter__()
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: click.echo(f"note: {message}", err=True)
+        return out
+
+
+def _interactions(data: str | None, users: int, items: int, seed: int) -> Any:
+    if data is None:
+        from gonio.factors.simulate import simulate
+
+        return simulate(users, items, seed=seed).X
+    if data.endswith(".npy"):
+        return array_of(data)
+    try:
+        from scipy.sparse import load_npz
+
+        return load_npz(data)
+    except Exception as e:
+        raise GonioError(
+            f"{data} cannot be read as interactions ({e}); give a .npz of scipy.sparse.save_npz, or a .npy."
+        ) from None
+
+
+def _counts(path: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as e:
+        raise GonioError(f"{path} cannot be read as numbers ({e}); give a .npy with one number an item.") from None
+
+
+def _tell(result: Any, text: Callable[[Any], str], as_json: bool) -> None:
+    click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text(result))
+
+
+@factors.command()
+@_data_options
+@click.option("--rank", type=int, default=20, show_default=True)
+@click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
+def dropout(X, rank, rate, seed, as_json) -> None:
+    """Dropout against weight decay on the same data: scores agree, cosines differ."""
+    from gonio.factors.experiments import dropout_against_decay
+    from gonio.report import factors as text
+
+    _tell(dropout_against_decay(X, rank, rate, seed=seed), text.experiment, as_json)
+
+
+@factors.command()
+@_data_options
+@click.option("--rank", type=int, default=20, show_default=True)
+@click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
+@click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
+def rescale(X, rank, lam_product, lam_factors, seed, as_json) -> None:
+    """The training objective under rescaling: unchanged, while cosines move."""
+    from gonio.factors.experiments import rescaling
+    from gonio.report import factors as text
+
+    found = rescaling(X, rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed)
+    _tell(found, text.experiment, as_json)
+
+
+@factors.command()
+@_data_options
+@click.option("--rank", type=int, default=20, show_default=True)
+@click.option("--lam", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
+def project(X, rank, lam, seed, as_json) -> None:
+    """Projecting back: its cosines are the same for every answer of the training."""
+    from gonio.factors.experiments import projecting
+    from gonio.report import factors as text
+
+    _tell(projecting(X, rank, lam=lam, seed=seed), text.experiment, as_json)
+
+
+@factors.command()
+@_data_options
+@click.option("--rank", type=int, default=4, show_default=True)
+@click.option("--starts", type=int, default=3, show_default=True, help="Random starts of each training.")
+@click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
+@click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
+@click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
+def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> None:
+    """Training from several random starts: in what do the answers agree?"""
+    from gonio.factors.experiments import restarts as run
+    from gonio.report import factors as text
+
+    with Bar("restarts") as bar:
+        found = run(
+            X, rank, lam_product=lam_product, lam_factors=lam_factors, rate=rate, starts=starts, on_progress=bar
+        )
+    _tell(found, text.experiment, as_json)
+
+
+@factors.command()
+@click.option("--users", type=int, default=20_000, show_default=True)
+@click.option("--items", type=int, default=1_000, show_default=True)
+@click.option("--rank", type=int, default=50, show_default=True)
+@click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
+@click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--out", metavar="FILE", help="Draw the panels here: .png, .svg or .pdf.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def figure1(users, items, rank, lam_product, lam_factors, seed, out, as_json) -> None:
+    """The paper's Figure 1 again: clusters, and how well each choice of the cosine tells them apart."""
+    from gonio.factors.figure1 import figure1 as run
+    from gonio.report import factors as text
+
+    with _plainly():
+        found = run(users, items, rank=rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed)
+    _tell(found, text.figure1, as_json)
+    if out is not None:
+        from gonio.factors.draw import draw
+
+        click.echo(f"  drawn      {draw(found, out)}", err=as_json)
+
+
+@factors.command()
+@click.argument("path")
+@click.option("--rank", type=int, default=50, show_default=True)
+@click.option("--lam-product", type=float, default=400.0, show_default=True, help="Penalty on the product.")
+@click.option("--lam-factors", type=float, help="Penalty on each factor (the root of --lam-product).")
+@click.option("--least", type=int, default=20, show_default=True, help="Films with at least so many ratings.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def movielens(path, rank, lam_product, lam_factors, least, as_json) -> None:
+    """Which cosine finds films of the same genre, on MovieLens-100k.
+
+    PATH is a folder, or a wheel or zip, with the files ml-100k.inter and ml-100k.item inside.
+    """
+    from gonio.factors.movielens import genre_agreement, read
+    from gonio.report import factors as text
+
+    data = read(path)
+    with _plainly():
+        found = genre_agreement(data, rank, lam_product=lam_product, lam_factors=lam_factors, least=least)
+    _tell(found, text.genres, as_json)
+
+
+@click.command()
+@click.option("--users", metavar="FILE", required=True, help="The users' vectors (.npy).")
+@click.option("--items", metavar="FILE", required=True, help="The items' vectors (.npy).")
+@click.option("--labels", metavar="FILE", help="Names of the items: one a line, or JSON.")
+@click.option(
+    "--trained", type=click.Choice(["product", "factors"]), help="What the training penalised, where you know it."
+)
+@click.option("--popularity", metavar="FILE", help="How often each item was touched (.npy).")
+@click.option("--top", type=int, default=10, show_default=True, help="The length of lists and recommendations.")
+@click.option("--out", metavar="FILE", help="Save one row an item: .csv, .json or .parquet.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def audit(users, items, labels, trained, popularity, top, out, as_json) -> None:
+    """Say which similarity a factor model defines, how far lists move, and which items it can never show."""
+    from gonio.factors.audit import audit as run
+    from gonio.load import load
+    from gonio.report import factors as text
+    from gonio.report.table import save
+
+    head = load((users, items), labels=labels)
+    counts = None if popularity is None else _counts(popularity)
+    with _plainly(), Bar("audit") as bar:
+        found = run(head, trained=trained, popularity=counts, k=top, on_progress=bar)
+    _tell(found, text.audit, as_json)
+    if out is not None:
+        click.echo(f"  saved      {save(found.columns(), out)}", err=as_json)

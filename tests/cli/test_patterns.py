@@ -1,0 +1,82 @@
+"""can-label, can-rank, can-top and patterns, from a file to the answer and back through verify."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gonio.cli import main
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.npz"
+    W = np.array([[1.0, 0], [0, 1], [1, 1], [-1, 0.5]])
+    np.savez(path, W=W, labels=np.array(["cat", "dog", "pet", "fish"]))
+    return str(path)
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(main, [str(a) for a in args])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_label_set_is_asked_proven_and_verified(model, tmp_path):
+    proof = tmp_path / "p.npz"
+    out = run("can-label", model, "--link", "sigmoid", "--on", "cat", "--on", "dog", "--off", "pet", "--proof", proof)
+    assert "answer     no" in out
+    assert "pet" in out
+    assert "1 proofs hold, 0 are refused" in run("verify", model, proof, "--link", "sigmoid")
+    assert "answer     yes" in run("can-label", model, "--link", "sigmoid", "--on", "cat", "--rest-off")
+
+
+def test_a_file_of_label_sets_gives_the_impossible_ones(model, tmp_path):
+    sets = tmp_path / "sets.txt"
+    sets.write_text("cat\tdog\tpet\ncat\tdog\nfish\ncat\tdog\n")
+    out = tmp_path / "o.json"
+    said = run("can-label", model, "--link", "sigmoid", "--sets", sets, "--out", out, "--proof", tmp_path / "p.npz")
+    assert "4 label sets, 3 of them distinct" in said
+    assert "impossible 2" in said
+    assert "{cat, dog}" in said
+    assert "3 proofs hold" in run("verify", model, tmp_path / "p.npz", "--link", "sigmoid")
+    assert json.loads(out.read_text())
+
+
+def test_orders_and_top_sets(model, tmp_path):
+    assert "answer     yes" in run("can-rank", model, "pet", "cat", "fish", "--proof", tmp_path / "r.npz")
+    assert "1 proofs hold" in run("verify", model, tmp_path / "r.npz")
+    assert "answer" in run("can-rank", model, "cat>dog", "pet>fish")
+    assert "answer     no" in run("can-top", model, "cat", "dog")
+    assert "answer     yes" in run("can-top", model, "cat", "pet")
+
+
+def test_patterns_are_counted_listed_and_saved(model, tmp_path):
+    out = run("patterns", model, "--link", "sigmoid", "--list", "3", "--out", tmp_path / "s.npy")
+    assert "label sets 8 of 16" in out
+    assert "and 5 more" in out
+    assert np.load(tmp_path / "s.npy").shape == (8, 4)
+    counted = json.loads(run("patterns", model, "--json"))
+    assert counted["count"] + int(counted["impossible"]) == 24
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("can-rank", "cat>dog", "dog>cat"), "contradicts itself"),
+        (("can-rank", "cat>dog>pet"), "write each pair apart"),
+        (("can-rank", "cat"), "two at least"),
+        (("can-top", "bird"), "bird"),
+        (("can-label", "--on", "cat"), "no label sets"),
+        (("can-label", "--link", "sigmoid", "--on", "cat", "--sets", "x"), "not both"),
+        (("can-label", "--link", "sigmoid", "--on", "cat", "--out", "x.csv"), "--sets"),
+        (("patterns", "--tol", "5"), "tol is"),
+    ],
+)
+def test_bad_input_ends_with_one_sentence_and_code_2(model, args, words):
+    out = run(args[0], model, *args[1:], code=2)
+    assert words in out
+    assert len(out.strip().splitlines()) == 1
