@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gonio.cli.explore import explore
 from gonio.cli.factors import audit, factors
 from gonio.cli.gauge import compare, dial, info
 from gonio.cli.patterns import can_label, can_rank, can_top, patterns
@@ -40,6 +41,6 @@ def main() -> None:
 
 
 _ASK = (info, audit, can_win, can_tie, can_rank, can_top, can_label, patterns)
-_DO = (dial, compare, verify, pad, factors)
+_DO = (dial, compare, verify, pad, factors, explore)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

@@ -12,8 +12,8 @@ from gonio.errors import GonioError
 from gonio.head import Head, Link
 
 
-def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """MODEL and the options that say how to read it; the command gets the Head."""
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """MODEL and the options that say how to read it, as they were typed."""
 
     @click.argument("model", required=False)
     @click.option("--link", type=click.Choice(get_args(Link)), help="How scores become predictions.")
@@ -25,13 +25,25 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items.")
     @click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users.")
     @functools.wraps(command)
-    def wrapped(model, link, tensor, labels, inputs, users, items, **rest: Any) -> Any:
-        return command(_head(model, link, tensor, labels, inputs, users, items), **rest)
+    def wrapped(**given: Any) -> Any:
+        return command(**given)
 
     return wrapped
 
 
-def _head(model, link, tensor, labels, inputs, users, items) -> Head:
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """MODEL and the options that say how to read it; the command gets the Head."""
+
+    @reading_options
+    @functools.wraps(command)
+    def wrapped(model, link, tensor, labels, inputs, users, items, **rest: Any) -> Any:
+        return command(head_of(model, link, tensor, labels, inputs, users, items), **rest)
+
+    return wrapped
+
+
+def head_of(model, link, tensor, labels, inputs, users, items) -> Head:
+    """The head that the options name."""
     from gonio.load import load
 
     if (users is None) != (items is None):
