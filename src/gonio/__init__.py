@@ -10,6 +10,7 @@ from gonio.load import load
 
 if TYPE_CHECKING:
     from gonio import factors, heads
+    from gonio.audit import alike, audit
     from gonio.patterns.label_sets import label_sets
     from gonio.patterns.questions import can_label, can_rank, can_top
     from gonio.patterns.rankings import rankings
@@ -27,6 +28,8 @@ __all__ = [
     "Nonnegative",
     "Observed",
     "Source",
+    "alike",
+    "audit",
     "can_label",
     "can_rank",
     "can_tie",
@@ -47,6 +50,8 @@ __all__ = [
 
 # What compiles kernels is imported when it is first asked for: `import gonio` stays as quick as `import numpy`.
 _LATER = {
+    "alike": "gonio.audit",
+    "audit": "gonio.audit",
     "can_label": "gonio.patterns.questions",
     "can_rank": "gonio.patterns.questions",
     "can_tie": "gonio.regions.tie",

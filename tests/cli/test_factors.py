@@ -10,15 +10,11 @@ from click.testing import CliRunner
 from scipy import sparse
 
 from gonio.cli import main
-from gonio.cli.factors import audit, factors
 from gonio.factors import fit, simulate
 from tests.real import wheel
 
-gonio = type(main)("gonio", commands={"factors": factors, "audit": audit})
-
-
 def run(*args):
-    return CliRunner().invoke(gonio, [str(a) for a in args], catch_exceptions=False)
+    return CliRunner().invoke(main, [str(a) for a in args], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +84,7 @@ def test_audit_of_a_pair_of_files(tmp_path):
     assert "with popularity" in r.stdout
     assert "reach no user's top 5" in r.stdout or "reaches no user's top 5" in r.stdout
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 41
-    said = json.loads(run("audit", *pair, "--trained", "factors", "--json").stdout)
+    said = json.loads(run("audit", *pair, "--trained", "factors", "--json", "-").stdout)["factors"]
     assert said["rescaling"]["left_open"] is False
     assert run("audit", "--users", tmp_path / "u.npy", "--items", tmp_path / "none.npy").exit_code == 2
     bad = run("audit", *pair, "--popularity", tmp_path / "u.npy")

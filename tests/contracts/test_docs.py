@@ -83,5 +83,42 @@ def cli_page() -> str:
     return "\n".join(out)
 
 
+def test_the_theorem_page_is_the_register():
+    assert (ROOT / "docs" / "theorems.md").read_text() == theorem_page(), "run: python -m tests.contracts.test_docs"
+
+
+def theorem_page() -> str:
+    """The register of claims, as a page."""
+    import tomllib
+
+    register = tomllib.loads((ROOT / "docs" / "theorems.toml").read_text())
+    out = [
+        "# What gonio claims\n\nMade from `theorems.toml`; a test compares. Each claim has a function that embodies it and a test that "
+        "carries it.\n"
+    ]
+    claims = register.pop("claims")
+    for paper, about in register.items():
+        mine = {k: c for k, c in claims.items() if k.split(".")[0] == paper}
+        if not mine:
+            continue
+        out.append(
+            f"## {about['paper']}\n\n| key | number | claim | function | test | status |\n|---|---|---|---|---|---|"
+        )
+        for key, c in mine.items():
+            test = c["test"].rsplit("::", 1)
+            cells = (key, c["number"], c["statement"], f"`{c['function']}`", f"`{test[0]}`", c["status"])
+            out.append("| " + " | ".join(x.replace("|", "\\|") for x in cells) + " |")
+        out.append("")
+    return "\n".join(out)
+
+
+def test_every_link_in_the_documents_leads_somewhere():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
 if __name__ == "__main__":
     (ROOT / "docs" / "cli.md").write_text(cli_page())
+    (ROOT / "docs" / "theorems.md").write_text(theorem_page())

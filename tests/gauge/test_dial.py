@@ -142,7 +142,7 @@ def test_rows_that_differ_by_rounding_are_not_turned_into_nonsense():
 
 
 def test_a_real_head_is_dialled_in_place():
-    import examples.g2pm as g2pm
+    import gonio.papers.g2pm as g2pm
 
     h = g2pm.head(real.wheel("g2pM-0.1.2.5"))
     result = dial(h, "hao3", "hao4", cosine=-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gonio
 from gonio import GonioError, Head
 from gonio.explorer import page, plane
 from gonio.explorer.presets import presets
@@ -115,7 +116,7 @@ def test_a_real_heads_plane_gives_its_own_probabilities(opened):
     assert kept[:3] == [3, 5, 8]
     # The plane's own basis, found again from the three rows: an input of the plane gives the head's own probabilities.
     Q = np.linalg.svd((W[[5, 8]] - W[3]).T, full_matrices=False)[0]
-    x = Q @ p.evaluate("gonio.state.pointer")
+    x = gonio.can_top(head, ["l3", "l5", "l8"]).certificate.x + Q @ p.evaluate("gonio.state.pointer")
     scores = W[kept] @ x + b[kept]
     expected = np.exp(scores - scores.max())
     assert np.abs(expected / expected.sum() - p.evaluate("gonio.probabilities()")).max() < 1e-12

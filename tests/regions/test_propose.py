@@ -259,7 +259,7 @@ def test_progress_never_falls_and_ends_with_all_labels():
 
 
 def test_g2pm_has_225_labels_that_never_win_and_229_for_non_negative_inputs():
-    from examples.g2pm import head
+    from gonio.papers.g2pm import head
 
     h = head(real.wheel("g2pM"))
     for inputs, count in ((AllInputs(), 225), (Nonnegative(), 229)):

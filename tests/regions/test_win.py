@@ -151,7 +151,7 @@ def test_exact_gauge_transforms_leave_every_verdict():
 
 
 def test_g2pm_can_never_choose_225_of_its_876_readings():
-    import examples.g2pm as g2pm
+    import gonio.papers.g2pm as g2pm
 
     head = g2pm.head(real.wheel("g2pM-0.1.2.5"))
     for inputs, count in ((AllInputs(), 225), (Nonnegative(), 229)):

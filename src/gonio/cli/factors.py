@@ -180,19 +180,8 @@ def movielens(path, rank, lam_product, lam_factors, least, as_json) -> None:
     _tell(found, text.genres, as_json)
 
 
-@click.command()
-@click.option("--users", metavar="FILE", required=True, help="The users' vectors (.npy).")
-@click.option("--items", metavar="FILE", required=True, help="The items' vectors (.npy).")
-@click.option("--labels", metavar="FILE", help="Names of the items: one a line, or JSON.")
-@click.option(
-    "--trained", type=click.Choice(["product", "factors"]), help="What the training penalised, where you know it."
-)
-@click.option("--popularity", metavar="FILE", help="How often each item was touched (.npy).")
-@click.option("--top", type=int, default=10, show_default=True, help="The length of lists and recommendations.")
-@click.option("--out", metavar="FILE", help="Save one row an item: .csv, .json or .parquet.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def audit(users, items, labels, trained, popularity, top, out, as_json) -> None:
-    """Say which similarity a factor model defines, how far lists move, and which items it can never show."""
+def audit_factors(users, items, labels, trained, popularity, top, out, quiet) -> Any:
+    """The audit of a pair of tables: told, unless quiet, and saved where asked."""
     from gonio.factors.audit import audit as run
     from gonio.load import load
     from gonio.report import factors as text
@@ -202,6 +191,8 @@ def audit(users, items, labels, trained, popularity, top, out, as_json) -> None:
     counts = None if popularity is None else _counts(popularity)
     with _plainly(), Bar("audit") as bar:
         found = run(head, trained=trained, popularity=counts, k=top, on_progress=bar)
-    _tell(found, text.audit, as_json)
+    if not quiet:
+        click.echo(text.audit(found))
     if out is not None:
-        click.echo(f"  saved      {save(found.columns(), out)}", err=as_json)
+        click.echo(f"  saved      {save(found.columns(), out)}", err=quiet)
+    return found

@@ -85,3 +85,14 @@ def keep(result, out, proof, save, certificates) -> None:
         click.echo(
             f"  proofs     {proof} ({len(kept):,}; check them with gonio verify MODEL {proof} and the same options)"
         )
+
+
+def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:
+    """Pairs of labels from a file: one a line, separated by a tab."""
+    if path is None:
+        return None
+    lines = [x.split("\t") for x in text_of(path).splitlines() if x.strip()]
+    bad = next((k for k, x in enumerate(lines, 1) if len(x) != 2), None)
+    if bad is not None:
+        raise GonioError(f"{who}: line {bad} of {path} is not two labels separated by a tab.")
+    return [tuple(label_of(head, x) for x in pair) for pair in lines]

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import click
 
-from gonio.cli.model import keep, label_of, model_options, text_of
+from gonio.cli.model import keep, label_of, model_options, pairs_of
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.progress import Bar
@@ -54,21 +54,11 @@ def can_tie(head: Head, names, pairs, nearest, out, proof) -> None:
 
     if len(names) not in (0, 2):
         raise GonioError(f"can-tie: {len(names)} labels were named; name two, or give --pairs or --nearest.")
-    given = [tuple(label_of(head, x) for x in names)] if names else _pairs(pairs, head)
+    given = [tuple(label_of(head, x) for x in names)] if names else pairs_of(pairs, head, "can-tie")
     with Bar("can-tie") as bar:
         result = ask(head, pairs=given, nearest=nearest, on_progress=bar)
     click.echo(text.can_tie(result))
     keep(result, out, proof, save, lambda: (result.certificate(k) for k in range(len(result))))
-
-
-def _pairs(path: str | None, head: Head):
-    if path is None:
-        return None
-    lines = [x.split("\t") for x in text_of(path).splitlines() if x.strip()]
-    bad = next((k for k, x in enumerate(lines, 1) if len(x) != 2), None)
-    if bad is not None:
-        raise GonioError(f"can-tie: line {bad} of {path} is not two labels separated by a tab.")
-    return [tuple(label_of(head, x) for x in pair) for pair in lines]
 
 
 @click.command()

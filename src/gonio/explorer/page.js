@@ -141,9 +141,9 @@
     $("change").textContent = change === 0 ? "0" : change < 1e-6 ? change.toExponential(1) : change.toFixed(3);
     $("moved").textContent = number(Math.hypot(...state.v));
     const wins = winners(W);
-    $("wins").textContent = `${wins.size} of ${W.length} can win`;
+    $("wins").textContent = `${wins.size} of ${W.length} ${now().slice ? "win here" : "can win"}`;
     const never = [...W.keys()].filter((k) => !wins.has(k)).map(short);
-    $("never").textContent = never.length ? `never: ${never.slice(0, 6).join(", ")}${never.length > 6 ? " …" : ""}` : "no label is left out";
+    $("never").textContent = never.length ? `${now().slice ? "not in this plane" : "never"}: ${never.slice(0, 6).join(", ")}${never.length > 6 ? " …" : ""}` : "no label is left out";
     const order = [...p.keys()].sort((i, j) => p[j] - p[i]).slice(0, 8), list = $("bars");
     list.textContent = "";
     for (const i of order) {
@@ -169,7 +169,7 @@
       now().labels.forEach((l, i) => { const o = document.createElement("option"); o.value = i; o.textContent = l; $(id).append(o); });
     }
     $("first").value = state.pair[0]; $("second").value = state.pair[1];
-    $("link").value = state.link; $("preset").value = k; $("story").textContent = now().story;
+    $("link").value = state.link; $("preset").value = k; $("story").textContent = now().story; $("dashes").textContent = now().slice ? "Dashed vectors win nowhere in this plane." : "Dashed vectors never win.";
     $("stretchbox").hidden = now().stretch === undefined || now().stretch === null;
     $("stretch").value = 1; $("stretchname").textContent = now().stretch === undefined || now().stretch === null ? "" : `length of ${name(now().stretch)}`;
     sync(); show();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,9 @@ from gonio.head import Head, Label
 SHOWN = 60  # labels of a real head that are drawn
 
 
-def page(
-    head: Head | None = None, labels: tuple[Label, Label, Label] | None = None, *, title: str | None = None
-) -> str:
+def page(head: Head | None = None, labels: Sequence[Label] | None = None, *, title: str | None = None) -> str:
     """The page as text: the papers' figures, and first a slice of a head where one is given."""
-    from gonio import __version__
+    import gonio
 
     shown = presets()
     if head is not None:
@@ -32,7 +31,7 @@ def page(
         "css": _text("page.css"),
         "js": _text("page.js"),
         "data": _safe(json.dumps({"presets": shown})),
-        "version": __version__,
+        "version": gonio.__version__,
     }
     out = _text("page.html")
     for name, value in parts.items():
@@ -40,7 +39,7 @@ def page(
     return out
 
 
-def plane(head: Head, labels: tuple[Label, Label, Label] | None = None) -> dict[str, Any]:
+def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
     """A head seen in the plane of inputs through three of its labels.
 
     With Q an orthonormal basis of the differences of the three rows, inputs x = Q u have the scores (W Q) u + b: a head
@@ -59,16 +58,20 @@ def plane(head: Head, labels: tuple[Label, Label, Label] | None = None) -> dict[
         names = ", ".join(repr(head.labels[i]) for i in three)
         raise GonioError(f"explore: the rows of {names} lie on one line and span no plane; choose others.")
     flat = np.concatenate([block.astype(np.float64) @ Q for _, block in head.blocks()])
+    centre = _centre(head, three)
     bias = None if head.bias is None else head.bias.astype(np.float64)
-    spread = float(np.abs(flat - flat.mean(axis=0)).max()) or 1.0
-    reach = 6 / spread if bias is None else max(6.0, 3 * float(np.ptp(bias))) / spread
+    if centre is not None:
+        there = np.concatenate([block.astype(np.float64) @ centre for _, block in head.blocks()])
+        bias = there if bias is None else bias + there
+    reach = _reach(flat, bias, three)
     kept = _kept(flat, bias, reach, three)
     names = [head.labels[i] for i in kept]
+    where = "about an input at which these three are the top" if centre is not None else "through 0"
     story = (
-        f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs through {names[0]!r}, "
+        f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {names[0]!r}, "
         f"{names[1]!r} and "
-        f"{names[2]!r}: the {len(kept)} labels drawn are these and those that win somewhere in it. Drag the "
-        "label vectors."
+        f"{names[2]!r}, {where}. The {len(kept)} labels drawn are these and those that win somewhere in it. "
+        "Drag the vectors."
     )
     return {
         "name": "this model",
@@ -79,8 +82,37 @@ def plane(head: Head, labels: tuple[Label, Label, Label] | None = None) -> dict[
         "reach": reach,
         "story": story,
         "stretch": 0,
+        "slice": True,
         "link": "sigmoid" if head.link == "sigmoid" else "softmax",
     }
+
+
+def _centre(head: Head, three: list[int]) -> np.ndarray | None:
+    """An input at which the three labels are the top; None where there is none, or for sets instead of winners."""
+    from gonio.patterns.questions import can_top
+    from gonio.regions.comparison import Possible
+
+    if head.link == "sigmoid":
+        return None
+    answer = can_top(head, three)
+    if not isinstance(answer.certificate, Possible):
+        return None
+    x = answer.certificate.x.astype(np.float64)
+    # Without a bias a shorter input ranks alike: one at which the three lead by about 2 shows the probabilities best.
+    return x * min(1.0, 2 / answer.margin) if head.bias is None else x
+
+
+def _reach(flat: np.ndarray, bias: np.ndarray | None, three: list[int]) -> float:
+    """How far from its middle the picture goes: until some fifteen other labels have overtaken the three."""
+    spread = float(np.abs(flat - flat.mean(axis=0)).max()) or 1.0
+    if bias is None:
+        return 6 / spread
+    lead = bias[three].min() - np.delete(bias, three)
+    off = np.linalg.norm(np.delete(flat, three, axis=0) - flat[three].mean(axis=0), axis=1)
+    ahead = np.maximum(lead, 0) / np.maximum(off, 1e-12 * spread)
+    if not len(ahead):
+        return 6 / spread
+    return max(1.5 * float(np.partition(ahead, min(15, len(ahead) - 1))[min(15, len(ahead) - 1)]), 1 / spread)
 
 
 def _three(head: Head, labels: Any) -> list[int]:

@@ -25,7 +25,7 @@ from gonio.regions.step import NEVER, OPEN, STALLED, WINS, step
 from gonio.regions.triangle import leading, tail_lengths
 
 FIRST = 2  # the stage of the first cuts
-KEPT = 8_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
+KEPT = 4_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
 GATHER, DEVIATIONS = 48, 1.8  # the first rivals among the hot rows: at most so many, at least so strong
 
 

@@ -37,42 +37,53 @@ def _basic(
     assert space is not None
     extra = np.setdiff1d(rivals, ground.pool)
     pool = np.concatenate([ground.pool, extra])
-    vectors = np.concatenate([ground.pool_vectors, space.vectors(extra)])
-    order = np.argsort(pool)
-    order = order[(pool[order] != label) & (pool[order] != (label if other is None else other))]
-    pool = pool[order]
     v = space.vectors(np.array([label]))[0]
     u = np.zeros(space.rank) if other is None else space.vectors(np.array([other]))[0] - v
     u = u / max(float(np.linalg.norm(u)), 1e-300)
     # As seen from the label, at unit length: near duplicates of it stay apart, and the aim is the origin.
-    points = vectors[order] - v
-    points -= np.outer(points @ u, u)
-    away = np.maximum(np.linalg.norm(points, axis=1), 1e-300)
-    given = space.cone.rays  # the rays in the given coordinates; those of A are the same at unit length
-    A = np.vstack([_column(points / away[:, None], u, 1.0), _column(space.rays, u, 0.0)])
+    points = np.concatenate([ground.pool_vectors, space.vectors(extra)])
+    points -= v
+    if other is not None:
+        points = _off(_off(points, u), u)
+    away = np.maximum(np.sqrt(np.einsum("ij,ij->i", points, points)), 1e-300)
+    own = np.flatnonzero((pool == label) | (pool == (label if other is None else other)))
+    given = space.cone.rays  # the rays in the given coordinates; those here are the same at unit length
+    rays = _off(space.rays, u)
     b = np.append(np.zeros(space.rank), 1.0)
-    kept = np.isin(rivals, pool)
-    held = np.searchsorted(pool, rivals[kept])
+
+    def columns(which: np.ndarray) -> np.ndarray:
+        """(point, 1) and (ray, 0): the pool first, then the rays."""
+        out = np.zeros((len(which), len(b)))
+        row = which < len(pool)
+        out[row, :-1], out[row, -1] = points[which[row]] / away[which[row], None], 1.0
+        out[~row, :-1] = rays[which[~row] - len(pool)]
+        return out
+
+    order = np.argsort(pool, kind="stable")
+    held = order[np.searchsorted(pool, rivals, sorter=order)]
+    kept = ~np.isin(held, own)
+    held = held[kept]
     lam = weights[kept] * away[held]
     lam = lam / max(float(lam.sum()), 1e-300)
     best, smallest = (held, lam), np.inf
-    M, order, known = np.empty((len(b) + 1, len(b) + 1)), np.empty(len(b) + 1, np.int64), 0
+    M, passive, known = np.empty((len(b) + 1, len(b) + 1)), np.empty(len(b) + 1, np.int64), 0
     for _ in range(ROUNDS):
-        r = b - lam @ A[held]
+        B = columns(held)
+        r = b - lam @ B
         if space.cone.curved:
             out, more = space.cone.curved_rays((r[:-1] / max(np.linalg.norm(r[:-1]), 1e-300))[None] @ space.L)
             if len(out):
                 given = np.vstack([given, more])
-                A = np.vstack([A, _column(space.whitened(more), u, 0.0)])
-        gain = A @ r
-        gain[held] = -np.inf
+                rays = np.vstack([rays, _off(space.whitened(more), u)])
+        gain = np.concatenate([points @ r[:-1] / away + r[-1], rays @ r[:-1]])
+        gain[held] = gain[own] = -np.inf
         new = np.argsort(-gain)[: max(16, len(b) // 8)]
         new = new[gain[new] > 1e-15 * np.linalg.norm(r)]
         held, lam = np.concatenate([held, new]), np.append(lam, np.zeros(len(new)))
-        B = A[held]
-        p = nnls(B, b, lam, M, order, known, 4 * len(held) + 50)
-        held, lam = held[order[:p]], lam[order[:p]]
-        left = float(np.linalg.norm(b - lam @ A[held]))
+        B = np.concatenate([B, columns(new)])
+        p = nnls(B, b, lam, M, passive, known, 4 * len(held) + 50)
+        held, lam, B = held[passive[:p]], lam[passive[:p]], B[passive[:p]]
+        left = float(np.linalg.norm(b - lam @ B))
         known = p if left < smallest else 0  # no nearer: the factor may be worn out, and is made anew
         settled = left < 1e-13 or (left < 1e-10 and left > 0.5 * smallest)  # `_finish` sees to the last digits
         if left < smallest:
@@ -89,9 +100,9 @@ def _basic(
     return _finish(space, label, other, chosen, w / w.sum(), given[on], mu / w.sum())
 
 
-def _column(points: np.ndarray, u: np.ndarray, last: float) -> np.ndarray:
-    """Points taken off u, with one more entry."""
-    return np.column_stack([points - np.outer(points @ u, u), np.full(len(points), last)])
+def _off(points: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Points taken off u."""
+    return points - np.outer(points @ u, u)
 
 
 def _finish(

@@ -1,0 +1,67 @@
+"""One finding: what was found about this model, what it means, why it is so, and how to check it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+State = Literal["fact", "convention", "fine", "warning", "open"]
+
+SECTIONS = {
+    "head": "What this head is",
+    "cosine": "What a cosine can tell here",
+    "possible": "What is possible",
+    "instead": "What to use instead",
+    "odd": "What else is odd",
+    "open": "What was not decided",
+}
+
+STATES: dict[State, str] = {
+    "fact": "determined by the model",
+    "convention": "not determined: another value describes the same model",
+    "fine": "looked at, nothing to worry about",
+    "warning": "worth acting on",
+    "open": "not decided",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one question found.
+
+    key          stable name, for --fail-on and for programs
+    section      one of SECTIONS
+    title        the finding in one line
+    state        fact, convention, fine, warning or open
+    value        the number (or text) found
+    says         what it means, in plain words
+    threshold    the value from which it is a warning, where there is one
+    theorem      key in docs/theorems.toml of what makes it so, or empty
+    verify       a command or call that checks it, or empty
+    data         details: lists of labels, tables
+    """
+
+    key: str
+    section: str
+    title: str
+    state: State
+    value: float | int | str | None
+    says: str
+    threshold: float | None = None
+    theorem: str = ""
+    verify: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert self.section in SECTIONS
+        assert self.state in STATES
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+    def __reduce__(self):  # a read-only view of a dict cannot be pickled
+        return Finding, tuple(dict(v) if isinstance(v, Mapping) else v for v in vars(self).values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """In plain values, for JSON."""
+        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in vars(self).items()}

@@ -1,0 +1,161 @@
+"""What else is odd: hubs, a common direction, norms and frequency, rows that were hardly trained, near-duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gonio import diagnostics
+from gonio.audit.finding import Finding
+from gonio.audit.subject import Subject
+from gonio.nearest import nearest_by_cosine
+
+SKEW, ANTIHUBS = 3.0, 0.25  # skewness of N_k and share of labels in no list from which hubs are worth a warning
+COMMON = 0.5  # mean cosine of random pairs, or share of the mean vector, from which cosines are mostly one offset
+NAMES = 50
+
+
+def odd(s: Subject) -> Iterator[Finding]:
+    """Hubs, anisotropy, norms and frequency, undertrained rows, near-duplicates."""
+    h = s.head
+    n = h.shape[0]
+    alive = int((h.norms > 0).sum())
+    if n < 3 or alive < 3:
+        return
+    yield from _anisotropy(s)
+    if n > s.k + 1:
+        yield from _hubs(s)
+    yield from _norms(s)
+    if h.link == "softmax" and n > 50:
+        yield from _undertrained(s)
+    yield from _duplicates(s)
+
+
+def _anisotropy(s: Subject) -> Iterator[Finding]:
+    a = diagnostics.anisotropy(s.head)
+    common = max(abs(a.mean_cosine), a.mean_share)
+    free = s.head.link == "softmax"
+    yield Finding(
+        "anisotropy",
+        "odd",
+        f"Two random rows have cosine {a.mean_cosine:.2f} on average; a common offset makes up "
+        f"{a.mean_share:.0%} of their mean square",
+        "warning" if common >= COMMON else "fine",
+        a.mean_cosine,
+        (
+            "Cosines are mostly the common offset, so all look alike. "
+            + (
+                "Centring removes it and changes no prediction: it lies inside the gauge."
+                if free
+                else "Centring removes it, and changes what the rows say."
+            )
+            if common >= COMMON
+            else "No large common offset."
+        )
+        + f" The largest direction has {a.top_share:.0%} of the variance; effective rank {a.effective_rank:.1f}, "
+        f"IsoScore {a.isoscore:.2f}.",
+        threshold=COMMON,
+        data={
+            "spectrum": [float(x) for x in a.spectrum[:256]],
+            "isoscore": float(a.isoscore),
+            "partition_ratio": float(a.partition_ratio),
+            "top_share": float(a.top_share),
+            "mean_share": float(a.mean_share),
+        },
+    )
+
+
+def _hubs(s: Subject) -> Iterator[Finding]:
+    h = s.head
+    near, _ = nearest_by_cosine(h.rows, s.k)
+    r = diagnostics.hubness(h, s.k, neighbours=near)
+    bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
+    top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
+    yield Finding(
+        "hubness",
+        "odd",
+        f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest, while {top[0][0]!r} is in {top[0][1]:,} lists"
+        if top
+        else "No label is in far more lists of neighbours than the others",
+        "warning" if bad else "fine",
+        float(r.skewness),
+        f"The number of lists a label is in has skewness {r.skewness:.1f}. "
+        + (
+            "Hubs crowd every list of neighbours by cosine; CSLS or mutual proximity takes them out."
+            if bad
+            else "That is ordinary."
+        ),
+        threshold=SKEW,
+        data={
+            "hubs": top,
+            "antihub_rate": float(r.antihub_rate),
+            "hub_rate": float(r.hub_rate),
+            "robin_hood": float(r.robin_hood),
+        },
+    )
+
+
+def _norms(s: Subject) -> Iterator[Finding]:
+    h = s.head
+    r = diagnostics.norms(h, s.frequencies)
+    q = r.quantiles
+    tied = r.frequency_correlation
+    strong = tied is not None and np.isfinite(tied) and abs(tied) >= 0.5
+    counts, edges = r.histogram
+    yield Finding(
+        "norms",
+        "odd",
+        f"Row lengths run from {q[0]:.3g} to {q[-1]:.3g}"
+        + (f" and follow frequency (Spearman {tied:.2f})" if strong else ""),
+        "warning" if strong else "fine",
+        float(q[len(q) // 2]),
+        "A cosine throws lengths away. "
+        + (
+            "Here they carry frequency, so a dot product favours frequent labels and a cosine hides that."
+            if strong
+            else "Nothing known makes them odd here."
+            if s.frequencies is not None
+            else "Give frequencies to see whether they carry them."
+        ),
+        data={
+            "histogram": {"counts": [int(c) for c in counts], "edges": [float(e) for e in edges]},
+            "frequency_correlation": None if tied is None else float(tied),
+        },
+    )
+
+
+def _undertrained(s: Subject) -> Iterator[Finding]:
+    h = s.head
+    r = diagnostics.undertrained(h)
+    names = [h.labels[int(i)] for i in r.candidates[:NAMES]]
+    if not names:
+        return
+    yield Finding(
+        "undertrained",
+        "odd",
+        f"{len(r.candidates):,} rows look least trained, such as {', '.join(repr(x) for x in names[:3])}",
+        "open",
+        len(r.candidates),
+        "The lowest two percent by an indicator that no translation moves (the raw cosine indicator is moved "
+        "by them). They "
+        "are candidates: prompts that ask the model to repeat them decide.",
+        data={"labels": names, "invariant": sorted(r.invariant)},
+    )
+
+
+def _duplicates(s: Subject) -> Iterator[Finding]:
+    h = s.head
+    pairs = diagnostics.near_duplicates(h)
+    found = pairs.pairs.tolist()
+    if not len(found):
+        return
+    yield Finding(
+        "near-duplicates",
+        "odd",
+        f"{len(found):,} pairs of rows are nearly the same direction",
+        "open",
+        len(found),
+        "Cosine 0.999 and above, but not equal rows: variants of one label, or rows that were never told apart.",
+        data={"groups": [[h.labels[int(a)], h.labels[int(b)]] for a, b in [p[:2] for p in found[:20]]]},
+    )

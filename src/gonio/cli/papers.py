@@ -1,0 +1,28 @@
+"""The source papers: reproduce."""
+
+from __future__ import annotations
+
+import click
+
+from gonio.progress import Bar
+
+
+@click.command()
+@click.argument("papers", nargs=-1)
+@click.option("--out", metavar="DIR", help="Write the gallery here: a page a paper, its pictures, reproduction.json.")
+@click.option(
+    "--format", "formats", type=click.Choice(["png", "svg", "pdf"]), multiple=True, default=["png"], show_default=True
+)
+@click.option("--list", "listed", is_flag=True, help="Name the papers.")
+def reproduce(papers, out, formats, listed) -> None:
+    """Draw every figure and print every table of the source PAPERS beside the papers' own numbers."""
+    from gonio.papers import run
+
+    if listed:
+        click.echo("\n".join(run.PAPERS))
+        return
+    with Bar("reproduce") as bar:
+        found = run.reproduce(list(papers), on_progress=bar)
+    click.echo(run.text(found))
+    if out is not None:
+        click.echo(f"written {run.gallery(found, out, tuple(formats))}")

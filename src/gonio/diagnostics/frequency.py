@@ -1,0 +1,317 @@
+"""Frequency bias: do frequent words look less alike than rare ones, other things equal?
+
+    cos = a + b log2(frequency) + controls,   ordinary least squares; b is the bias   (Zhou et al. 2022)
+
+Controls (number of senses, same word form, part of speech) enter one after the other, so that one sees what is left
+of b. With human judgements: the cosine is thresholded where it agrees best with them, and the share it calls "same"
+is compared with the share people do, by decile of frequency, with bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gonio import check
+from gonio.diagnostics.counts import LEAST, log2_frequencies, pearson, spearman
+from gonio.diagnostics.result import Result, axes
+from gonio.errors import GonioError
+from gonio.head import Head
+from gonio.similarity import measure as measure_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+PAIRS = 20_000
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One regression: what entered beside log2 frequency, the slope on it, its error, t and R^2."""
+
+    controls: tuple[str, ...]
+    slope: float
+    error: float
+    t: float
+    r_squared: float
+
+    def __str__(self) -> str:
+        entered = " + ".join(("log2 frequency", *self.controls))
+        return f"{entered}: slope {self.slope:.4f} (t {self.t:.1f}), R^2 {self.r_squared:.3f}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyBias(Result):
+    """The slope of the cosine on log2 frequency, alone and with each control added.
+
+    fits               without controls, then with one more each time
+    pearson            of cosine and log2 frequency
+    norm_correlation   Spearman of row length and log frequency; NaN where no rows were given
+    pairs              pairs that had a frequency and a cosine; `left_out` had not
+    """
+
+    fits: tuple[Fit, ...]
+    pearson: float
+    norm_correlation: float
+    pairs: int
+    left_out: int
+    cosines: Float[np.ndarray, " pairs"]
+    log2_frequency: Float[np.ndarray, " pairs"]
+
+    @property
+    def slope(self) -> float:
+        """The slope without controls."""
+        return self.fits[0].slope
+
+    @property
+    def controlled_slope(self) -> float:
+        """The slope with all controls."""
+        return self.fits[-1].slope
+
+    @property
+    def t(self) -> float:
+        """The slope without controls over its standard error."""
+        return self.fits[0].t
+
+    def lines(self) -> tuple[str, str]:
+        f, g = self.fits[0], self.fits[-1]
+        more = f"; with {', '.join(g.controls)} {g.slope:.4f} (t {g.t:.1f})" if g.controls else ""
+        return (
+            f"{self.pairs:,} pairs, {self.left_out:,} left out",
+            f"cosine changes by {f.slope:.4f} a doubling of frequency (t {f.t:.1f}, R^2 {f.r_squared:.3f}){more}",
+        )
+
+    def explain(self) -> str:
+        """One paragraph in plain words."""
+        f, g = self.fits[0], self.fits[-1]
+        if not np.isfinite(f.slope):
+            return "Frequencies or cosines do not vary over these pairs, so no trend can be seen."
+        if abs(f.t) < 2:
+            return f"The cosine shows no trend with frequency beyond chance: {f.slope:.4f} a doubling (t {f.t:.1f})."
+        way = "less" if f.slope < 0 else "more"
+        said = (
+            f"Pairs of frequent labels look {way} alike: each doubling of frequency changes the cosine by "
+            f"{f.slope:.4f} (t {f.t:.1f}); frequency alone accounts for {100 * f.r_squared:.1f}% of its variance."
+        )
+        if g.controls:
+            said += f" With {', '.join(g.controls)} held equal the slope is {g.slope:.4f} (t {g.t:.1f})."
+        return said
+
+    def plot(self, ax: Any = None) -> Any:
+        """Cosine against log2 frequency with the fitted line."""
+        ax = axes(ax)
+        x, y = self.log2_frequency, self.cosines
+        ax.scatter(x, y, s=4, alpha=0.3, color="#1f6f8b", linewidths=0)
+        if np.isfinite(self.slope):
+            ends = np.array([x.min(), x.max()])
+            ax.plot(ends, y.mean() + self.slope * (ends - x.mean()), color="#c0392b", label=f"slope {self.slope:.4f}")
+            ax.legend(frameon=False)
+        ax.set_xlabel("log2 frequency of the pair")
+        ax.set_ylabel("cosine")
+        return ax
+
+
+def frequency_bias(
+    head: Head,
+    frequencies: Any,
+    *,
+    pairs: Any = None,
+    controls: Mapping[str, Any] | None = None,
+    measure: str = "cosine",
+    embeddings: Any = None,
+    seed: int = 0,
+) -> FrequencyBias:
+    """The slope of a similarity of labels on their frequency, with controls.
+
+    A pair's frequency is the geometric mean of its two labels' (mean of log2). Without `pairs`, 20,000 random ones.
+
+    Parameters
+    ----------
+    controls : name -> one number a pair, entered in this order
+    measure : any measure of gonio.similarity
+    """
+    n = head.shape[0]
+    log2 = log2_frequencies(frequencies, head, "frequency_bias")
+    if n < 2:
+        raise GonioError("frequency_bias: the head has one label; pairs need at least two.")
+    if pairs is None:
+        if controls:
+            raise GonioError("frequency_bias: controls are one number a pair, and no pairs were given; give both.")
+        rng = np.random.default_rng(seed)
+        known = np.flatnonzero(np.isfinite(log2) & (head.norms > 0))
+        if len(known) < 2:
+            raise GonioError("frequency_bias: fewer than two labels have a frequency and a direction.")
+        i = rng.integers(0, len(known), PAIRS)
+        j = (i + rng.integers(1, len(known), PAIRS)) % len(known)
+        p = np.column_stack([known[i], known[j]])
+    else:
+        p = _pairs(pairs, head)
+    values = measure_of(measure)(head, embeddings).pairs(p[:, 0], p[:, 1])
+    fitted = slope_on_frequency(values, (log2[p[:, 0]] + log2[p[:, 1]]) / 2, controls=controls)
+    return replace(fitted, norm_correlation=spearman(head.norms, log2))
+
+
+def _pairs(pairs: Any, head: Head) -> Int[np.ndarray, "pairs 2"]:
+    try:
+        p = np.array([(head.index(a), head.index(b)) for a, b in (map(_item, x) for x in pairs)], np.int64)
+    except TypeError:
+        raise GonioError("frequency_bias: pairs are two labels each, by name or number; give a list of such.") from None
+    if len(p) < LEAST:
+        raise GonioError(f"frequency_bias: {len(p)} pairs were given; at least {LEAST} are needed.")
+    return p
+
+
+def _item(x: Any) -> Any:
+    return x.item() if isinstance(x, np.generic) else x
+
+
+def slope_on_frequency(
+    cosines: Any, log2_frequency: Any, *, controls: Mapping[str, Any] | None = None
+) -> FrequencyBias:
+    """Zhou's regression for any pairs: one cosine, one log2 frequency and one value of each control a pair.
+
+    Pairs in which one of these is NaN are left out and counted.
+    """
+    who = "frequency_bias"
+    y = check.array(cosines, who, "cosines").astype(np.float64).reshape(-1)
+    x = _same(log2_frequency, y, who, "log2_frequency")
+    extra = {str(k): _same(v, y, who, f"control {k}") for k, v in (controls or {}).items()}
+    ok = np.isfinite(y) & np.isfinite(x)
+    for v in extra.values():
+        ok &= np.isfinite(v)
+    least = LEAST + len(extra)
+    if ok.sum() < least:
+        raise GonioError(
+            f"{who}: {int(ok.sum())} pairs have a cosine, a frequency and all controls; {least} are needed."
+        )
+    y, x = y[ok], x[ok]
+    names = tuple(extra)
+    fits = tuple(
+        regress(y, np.column_stack([x, *(extra[k][ok] for k in names[:m])]), names[:m]) for m in range(len(names) + 1)
+    )
+    return FrequencyBias(fits, pearson(x, y), float("nan"), int(ok.sum()), int((~ok).sum()), y, x)
+
+
+def _same(v: Any, y: np.ndarray, who: str, name: str) -> np.ndarray:
+    a = check.array(v, who, name).astype(np.float64).reshape(-1)
+    if a.shape != y.shape:
+        raise GonioError(f"{who}: {name} has {len(a)} entries and there are {len(y)} pairs; one a pair is needed.")
+    return a
+
+
+def regress(y: np.ndarray, X: np.ndarray, controls: tuple[str, ...]) -> Fit:
+    """Ordinary least squares of y on X with an intercept; slope, error and t of the first column.
+
+    NaN where the first column is constant or a combination of the others.
+    """
+    n, m = X.shape
+    C = X - X.mean(axis=0)
+    others = C[:, 1:]
+    # The slope of a column is that of y on what the other columns leave of it.
+    left = C[:, 0] - others @ np.linalg.lstsq(others, C[:, 0], rcond=None)[0] if m > 1 else C[:, 0]
+    size = float(left @ left)
+    centred = y - y.mean()
+    total = float(centred @ centred)
+    nan = float("nan")
+    if size <= 1e-20 * max(float(X[:, 0] @ X[:, 0]), 1e-300) or n <= m + 1:
+        return Fit(controls, nan, nan, nan, nan)
+    rest = centred - C @ np.linalg.lstsq(C, centred, rcond=None)[0]
+    left_over = float(rest @ rest)
+    slope = float(left @ centred) / size
+    error = float(np.sqrt(left_over / (n - m - 1) / size))
+    t = slope / error if error > 0 else float(np.copysign(np.inf, slope)) if slope else 0.0
+    return Fit(controls, slope, error, t, 1 - left_over / total if total > 0 else nan)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyAgreement(Result):
+    """The share of pairs that a thresholded cosine calls the same, beside the share people do, by decile of frequency.
+
+    excess    predicted minus judged share; `low`, `high` its bootstrap interval of 95%
+    """
+
+    threshold: float
+    accuracy: float
+    predicted: Float[np.ndarray, " deciles"]
+    judged: Float[np.ndarray, " deciles"]
+    excess: Float[np.ndarray, " deciles"]
+    low: Float[np.ndarray, " deciles"]
+    high: Float[np.ndarray, " deciles"]
+    frequency: Float[np.ndarray, " deciles"]
+
+    def lines(self) -> tuple[str, str]:
+        return (
+            f"threshold {self.threshold:.3f}, accuracy {self.accuracy:.3f}",
+            f"predicted minus judged share of 'same': {self.excess[0]:+.3f} in the rarest decile, "
+            f"{self.excess[-1]:+.3f} in the most frequent",
+        )
+
+    def explain(self) -> str:
+        """One paragraph in plain words."""
+        off = int(((self.low > 0) | (self.high < 0)).sum())
+        return (
+            f"A cosine above {self.threshold:.3f} agrees best with people ({100 * self.accuracy:.1f}%). "
+            f"One for all calls {100 * abs(self.excess[0]):.1f} points too {_more(self.excess[0])} of the rarest "
+            f"pairs the same and {100 * abs(self.excess[-1]):.1f} points too {_more(self.excess[-1])} of the most "
+            f"frequent; in {off} of {len(self.excess)} parts the difference is beyond chance."
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Predicted minus judged share in each decile with its interval."""
+        ax = axes(ax)
+        at = np.arange(1, len(self.excess) + 1)
+        ax.errorbar(at, self.excess, [self.excess - self.low, self.high - self.excess], fmt="o", color="#1f6f8b")
+        ax.axhline(0, color="0.5", linewidth=1)
+        ax.set_xlabel("decile of frequency")
+        ax.set_ylabel("share called the same: cosine minus people")
+        return ax
+
+
+def _more(x: float) -> str:
+    return "many" if x > 0 else "few"
+
+
+def frequency_agreement(
+    cosines: Any, same: Any, frequency: Any, *, parts: int = 10, resamples: int = 1000, seed: int = 0
+) -> FrequencyAgreement:
+    """A cosine thresholded where it agrees best with people, against people, by decile of frequency.
+
+    Parameters
+    ----------
+    same : whether people judged the pair the same (0 or 1)
+    frequency : one number a pair; only its order counts
+    """
+    who = "frequency_agreement"
+    y = check.array(cosines, who, "cosines").astype(np.float64).reshape(-1)
+    s, f = _same(same, y, who, "same"), _same(frequency, y, who, "frequency")
+    ok = np.isfinite(y) & np.isfinite(s) & np.isfinite(f)
+    y, s, f = y[ok], s[ok], f[ok]
+    if not np.isin(s, (0, 1)).all():
+        raise GonioError(f"{who}: same holds {s[~np.isin(s, (0, 1))][0]:g}; 0 (different) and 1 (same) are needed.")
+    if len(y) < 2 * parts or parts < 1:
+        raise GonioError(f"{who}: {len(y)} pairs are known; at least {2 * max(parts, 1)} are needed for {parts} parts.")
+    threshold, accuracy = best_threshold(y, s)
+    order = np.argsort(f, kind="stable")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for part in np.array_split(order, parts):
+        p, j = (y[part] > threshold).astype(np.float64), s[part]
+        draws = rng.integers(0, len(part), (resamples, len(part)))
+        low, high = np.quantile((p - j)[draws].mean(axis=1), [0.025, 0.975])
+        rows.append((p.mean(), j.mean(), p.mean() - j.mean(), low, high, np.median(f[part])))
+    predicted, judged, excess, low, high, middle = (np.array(c) for c in zip(*rows, strict=True))
+    return FrequencyAgreement(threshold, accuracy, predicted, judged, excess, low, high, middle)
+
+
+def best_threshold(cosines: np.ndarray, same: np.ndarray) -> tuple[float, float]:
+    """The threshold t for which  cos > t  agrees most often with `same`, and how often; the lowest such."""
+    order = np.argsort(cosines, kind="stable")
+    y, s = cosines[order], same[order]
+    # With the threshold at y[k] the pairs after k are called the same; only the last of equal cosines can be one.
+    right = np.concatenate([[s.sum()], np.cumsum(1 - s) + s.sum() - np.cumsum(s)])
+    last = np.concatenate([[True], np.append(y[1:] != y[:-1], True)])
+    at = int(np.argmax(np.where(last, right, -1)))
+    return (float(np.nextafter(y[0], -np.inf)) if at == 0 else float(y[at - 1])), float(right[at] / len(y))

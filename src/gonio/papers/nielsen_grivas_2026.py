@@ -1,0 +1,398 @@
+"""Nielsen & Grivas 2026: what cosine similarity between label representations can and cannot tell us (FACTS 1)."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gonio.gauge import dial
+from gonio.gauge.reach import cosine, plain_translation
+from gonio.head import Head
+from gonio.heads.figures import FIGURE_1, FIGURE_2_LEFT, FIGURE_2_RIGHT, FIGURE_3, FIGURE_4_A, FIGURE_4_B, moved
+from gonio.papers.comparison import Comparison, Picture, Reproduction, holds, number, same
+from gonio.patterns import grid
+from gonio.patterns.counterexamples import affine_points, scaled_row
+from gonio.patterns.reconstruct import (
+    cosines,
+    cosines_of_differences,
+    head_from_cosines_of_differences,
+    label_sets_from_cosines,
+    rankings_from_cosines,
+)
+from gonio.regions.tie import can_tie
+from gonio.regions.win import can_win
+
+TIE = ("gonio.regions.tie.can_tie", "tests/papers/test_papers.py")
+DIAL = ("gonio.gauge.dial.dial", "tests/gauge/test_dial.py")
+
+
+def ties(W: Any) -> list[tuple[int, int]]:
+    """The pairs that can share the top: edges of the hull of the rows."""
+    head = Head(W, link="softmax")
+    pairs = list(combinations(range(len(W)), 2))
+    found = can_tie(head, pairs=pairs)
+    return [p for p, a in zip(pairs, found.answers, strict=True) if a == "yes"]
+
+
+def reproduce() -> Reproduction:
+    """Figures 1 to 4, the lemmas and theorems on their examples, the grid, and where text and code differ."""
+    return Reproduction(
+        "nielsen-grivas-2026",
+        "Nielsen & Grivas 2026, What cosine similarity between label representations can and cannot tell us",
+        (*_figure_1(), *_figure_2(), *_figure_3(), *_figure_4(), *_theorems(), *_slips()),
+        (
+            Picture(
+                "figure-1",
+                "One model in three coordinate systems: every probability is the same, the cosine of "
+                "labels 0 and 1 is 0.8, -1 and +1.",
+                _draw_1,
+                (11, 7),
+            ),
+            Picture(
+                "figure-2",
+                "Centred rows and unit rows: labels joined by a line can share the top; the most similar "
+                "ones need not.",
+                _draw_2,
+                (9, 4.5),
+            ),
+            Picture(
+                "figure-3",
+                "Equal cosines, different regions: label 3 loses its region when its vector is shortened.",
+                _draw_3,
+                (9, 4.5),
+            ),
+            Picture(
+                "figure-4",
+                "Two point configurations with the same label sets and different rankings.",
+                _draw_4,
+                (9, 4.5),
+            ),
+        ),
+    )
+
+
+def _figure_1() -> list[Comparison]:
+    F = np.random.default_rng(0).standard_normal((1000, 2))
+    models = {"b": FIGURE_1, "c": moved(FIGURE_1, (-0.75, -0.75)), "d": moved(FIGURE_1, (-1.25, -0.25))}
+    heads = {k: Head(W, link="softmax") for k, W in models.items()}
+    out = []
+    for (k, h), theirs in zip(heads.items(), (0.8, -1.0, 1.0), strict=True):
+        out.append(
+            number(
+                f"Fig. 1 {k}: cosine of labels 0 and 1",
+                theirs,
+                cosine(h[0], h[1]),
+                within=1e-12,
+                function="gonio.gauge.reach.cosine",
+                test=DIAL[1],
+            )
+        )
+        counts = np.bincount(np.argmax(h.logits(F), axis=1), minlength=5).tolist()
+        out.append(
+            same(
+                f"Fig. 1 {k}: how often each label wins over 1,000 inputs",
+                [134, 171, 219, 194, 282],
+                counts,
+                function="gonio.head.Head.logits",
+                test="tests/papers/test_papers.py",
+            )
+        )
+    P = [h.probabilities(F) for h in heads.values()]
+    off = max(float(np.abs(P[0] - p).max()) for p in P[1:])
+    out.append(
+        holds(
+            "Fig. 1: every probability is the same in the three models",
+            off < 1e-14,
+            f"{off:.1e}",
+            function=DIAL[0],
+            test=DIAL[1],
+        )
+    )
+    edges = ties(FIGURE_1)
+    out.append(
+        same(
+            "Fig. 1: pairs that can share the top",
+            [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)],
+            edges,
+            function=TIE[0],
+            test=TIE[1],
+        )
+    )
+    W = np.array(FIGURE_1) - np.mean(FIGURE_1, axis=0)
+    out.append(
+        number(
+            "Fig. 1: cosine of centred rows 0 and 1, in all three",
+            0.777278,
+            cosine(W[0], W[1]),
+            within=1e-6,
+            function="gonio.similarity.rows.CentredCosine",
+            test="tests/papers/test_papers.py",
+        )
+    )
+    return out
+
+
+def _figure_2() -> list[Comparison]:
+    L, R = np.array(FIGURE_2_LEFT), np.array(FIGURE_2_RIGHT)
+    out = [
+        number(
+            f"Fig. 2 left (C.2): cosine of {a} and {b}",
+            v,
+            cosine(L[a], L[b]),
+            within=5e-7,
+            function="gonio.gauge.reach.cosine",
+            test="tests/papers/test_papers.py",
+        )
+        for a, b, v in ((0, 1, 0.324324), (1, 2, -0.588172), (2, 4, 0.8))
+    ]
+    out.append(
+        same(
+            "Fig. 2 left (C.2): possible top ties",
+            [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)],
+            ties(L),
+            function=TIE[0],
+            test=TIE[1],
+        )
+    )
+    out += [
+        number(
+            f"Fig. 2 right (C.3): cosine of {a} and {b}",
+            v,
+            cosine(R[a], R[b]),
+            within=1e-12,
+            function="gonio.gauge.reach.cosine",
+            test="tests/papers/test_papers.py",
+        )
+        for a, b, v in ((0, 1, -0.805), (1, 3, 0.805))
+    ]
+    out.append(
+        same(
+            "Fig. 2 right (C.3): possible top ties",
+            [(0, 1), (0, 5), (1, 2), (2, 3), (3, 4), (4, 5)],
+            ties(R),
+            function=TIE[0],
+            test=TIE[1],
+        )
+    )
+    return out
+
+
+def _figure_3() -> list[Comparison]:
+    c = scaled_row()
+    where = ("gonio.patterns.counterexamples.scaled_row", "tests/patterns/test_reconstruct.py")
+    never = can_win(c.second).never.tolist()
+    return [
+        holds(
+            "Theorem 5.5, Fig. 3: equal cosines",
+            c.largest_cosine_difference is not None and c.largest_cosine_difference < 1e-15,
+            f"{c.largest_cosine_difference:.0e}",
+            function=where[0],
+            test=where[1],
+        ),
+        same("Fig. 3: label sets of each model", 8, c.label_sets, function=where[0], test=where[1]),
+        same("Fig. 3: rankings of the two models", [16, 28], list(c.counts), function=where[0], test=where[1]),
+        same("Fig. 3: rankings in common", 8, c.counts[0] - len(c.first_only), function=where[0], test=where[1]),
+        same(
+            "Fig. 3: labels that never win in the second model",
+            [2],
+            never,
+            function="gonio.regions.win.can_win",
+            test=where[1],
+            note="label 3 in the paper's numbering from 1",
+        ),
+    ]
+
+
+def _figure_4() -> list[Comparison]:
+    c = affine_points()
+    where = {"function": "gonio.patterns.counterexamples.affine_points", "test": "tests/patterns/test_reconstruct.py"}
+    told = lambda rows: sorted("".join(str(i + 1) for i in r) for r in rows.tolist())  # noqa: E731
+    return [
+        same("Theorem H.1, Fig. 4: label sets of both", 20, c.label_sets, **where),
+        same("Fig. 4: rankings of each", [14, 14], list(c.counts), **where),
+        same("Fig. 4: rankings of the first only", ["41325", "52314"], told(c.first_only), **where),
+        same("Fig. 4: rankings of the second only", ["14352", "25341"], told(c.second_only), **where),
+    ]
+
+
+def _theorems() -> list[Comparison]:
+    a, b = np.array(FIGURE_1[0]), np.array(FIGURE_1[1])
+    low, high = plain_translation(a, b, -1.0), plain_translation(a, b, 1.0)
+    head = Head(FIGURE_1, link="softmax")
+    dialled = dial(head, 0, 1, cosine=-1)
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(6, 3))
+    signs = {tuple(r) for r in label_sets_from_cosines(cosines(W)).to_array().tolist()}
+    from gonio.patterns.label_sets import label_sets
+    from gonio.patterns.rankings import rankings
+
+    own = {tuple(r) for r in label_sets(Head(W, link="sigmoid")).to_array().tolist()}
+    ranked = {tuple(int(x) for x in r) for r in rankings_from_cosines(cosines_of_differences(W))}
+    mine = {tuple(r) for r in rankings(Head(W, link="softmax")).to_array().tolist()}
+    back = head_from_cosines_of_differences(cosines_of_differences(W)).W
+    X, Y = W - W.mean(0), back - back.mean(0)
+    off = float(np.abs(X @ X.T / (X * X).sum() - Y @ Y.T / (Y * Y).sum()).max())
+    passed, runs = grid.verify_grid()
+    lemma = {"function": "gonio.gauge.reach.plain_translation", "test": "tests/gauge/test_reach.py"}
+    made = "tests/patterns/test_reconstruct.py"
+    return [
+        same(
+            "Lemma 3.2: the translation that makes labels 0 and 1 of Fig. 1 opposite",
+            [-0.75, -0.75],
+            low.tolist(),
+            **lemma,
+        ),
+        same("Lemma 3.3: the translation that makes them parallel", [-1.25, -0.25], high.tolist(), **lemma),
+        holds(
+            "Theorem 3.4: the same probabilities with cosine -1",
+            dialled.max_probability_difference < 1e-14,
+            f"{dialled.max_probability_difference:.1e}",
+            function=DIAL[0],
+            test=DIAL[1],
+        ),
+        holds(
+            "Lemma 5.3: C(W) gives back the label sets",
+            signs == own,
+            f"{len(own)} label sets",
+            function="gonio.patterns.reconstruct.label_sets_from_cosines",
+            test=made,
+        ),
+        holds(
+            "Theorem 5.6: C(BW) gives back the rankings",
+            ranked == mine,
+            f"{len(mine)} rankings",
+            function="gonio.patterns.reconstruct.rankings_from_cosines",
+            test=made,
+        ),
+        holds(
+            "Beyond the paper: C(BW) gives back the head up to translation, rotation and scale",
+            off < 1e-9,
+            f"{off:.0e}",
+            function="gonio.patterns.reconstruct.head_from_cosines_of_differences",
+            test=made,
+        ),
+        same(
+            "The verification grid: runs that pass",
+            [200, 200],
+            [passed, runs],
+            function="gonio.patterns.grid.verify_grid",
+            test=made,
+        ),
+        *_other_measures(),
+    ]
+
+
+def _other_measures() -> list[Comparison]:
+    """Appendix D: other measures of two rows, before and after the translation of Fig. 1 c."""
+    A, B = np.array(FIGURE_1), np.array(moved(FIGURE_1, (-0.75, -0.75)))
+    dot = float(A[0] @ A[1]), float(B[0] @ B[1])
+    euclid = float(np.linalg.norm(A[0] - A[1])), float(np.linalg.norm(B[0] - B[1]))
+    where = {"function": "gonio.gauge.invariance.TABLE", "test": "tests/laws"}
+    return [
+        holds(
+            "Appendix D: the dot product moves under translation",
+            abs(dot[0] - dot[1]) > 0.1,
+            [round(x, 3) for x in dot],
+            **where,
+        ),
+        holds(
+            "Appendix D: the Euclidean distance does not",
+            abs(euclid[0] - euclid[1]) < 1e-12,
+            round(euclid[0], 4),
+            note="the paper dismisses it by scaling only; under a common invertible map it moves too",
+            **where,
+        ),
+    ]
+
+
+def _slips() -> list[Comparison]:
+    """Where the paper's text and code differ (FACTS 1.4)."""
+    R = np.array(FIGURE_2_RIGHT)
+    where = {"function": "gonio.heads.figures", "test": "tests/papers/test_papers.py"}
+    return [
+        Comparison("Fig. 2 right: the text says five labels", 5, len(R), "differs", note="the code draws six", **where),
+        Comparison(
+            "'All cosines of all differences are needed'",
+            "needed",
+            "n(n-1) of them are enough",
+            "differs",
+            note="angles at one label and one angle a further label fix the head",
+            function="gonio.patterns.reconstruct.head_from_cosines_of_differences",
+            test="tests/patterns/test_reconstruct.py",
+        ),
+    ]
+
+
+# ----- pictures
+
+
+def _plane(ax: Any, W: Any, title: str, reach: float = 3) -> None:
+    side = np.linspace(-reach, reach, 300)
+    x = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    ax.imshow(
+        np.argmax(x @ np.array(W).T, axis=1).reshape(300, 300),
+        origin="lower",
+        extent=(-reach, reach, -reach, reach),
+        cmap="Set3",
+        vmin=0,
+        vmax=11,
+        interpolation="nearest",
+    )
+    ax.set_title(title, fontsize=10)
+    ax.set_xticks([])
+    ax.set_yticks([])
+
+
+def _arrows(ax: Any, W: Any, title: str, first: int = 0) -> None:
+    W = np.array(W)
+    for i, w in enumerate(W):
+        ax.annotate("", w, (0, 0), arrowprops={"arrowstyle": "->", "lw": 2, "color": f"C{i}"})
+        ax.text(*(w * 1.12), str(i + first), ha="center", va="center")
+    far = 1.3 * np.abs(W).max()
+    ax.set_xlim(-far, far)
+    ax.set_ylim(-far, far)
+    ax.axhline(0, color="0.85", lw=0.8, zorder=0)
+    ax.axvline(0, color="0.85", lw=0.8, zorder=0)
+    ax.set_aspect("equal")
+    ax.set_title(title, fontsize=10)
+
+
+def _draw_1(fig: Any) -> None:
+    axes = fig.subplots(2, 3)
+    several = (FIGURE_1, moved(FIGURE_1, (-0.75, -0.75)), moved(FIGURE_1, (-1.25, -0.25)))
+    for k, (W, name) in enumerate(zip(several, "bcd", strict=True)):
+        _plane(axes[0, k], W, f"{name}) regions")
+        c = cosine(np.array(W[0]), np.array(W[1]))
+        _arrows(axes[1, k], W, f"cosine of 0 and 1: {c:.2f}")
+
+
+def _draw_2(fig: Any) -> None:
+    for ax, W, name in zip(
+        fig.subplots(1, 2), (FIGURE_2_LEFT, FIGURE_2_RIGHT), ("centred", "unit length"), strict=True
+    ):
+        _arrows(ax, W, name)
+        for a, b in ties(W):
+            ax.plot(*np.array([W[a], W[b]]).T, color="0.5", lw=1, ls="--")
+
+
+def _draw_3(fig: Any) -> None:
+    short = [FIGURE_3[k] if k != 2 else [0.0, 2.0] for k in range(7)]
+    for ax, W, name in zip(
+        fig.subplots(1, 2), (FIGURE_3, short), ("16 rankings", "28 rankings, label 3 never wins"), strict=True
+    ):
+        _plane(ax, W, name, 6.5)
+        for i, w in enumerate(W):
+            ax.annotate("", w, (0, 0), arrowprops={"arrowstyle": "->", "lw": 1.5})
+            ax.text(*(np.array(w) * 1.15), str(i + 1), ha="center", va="center")
+
+
+def _draw_4(fig: Any) -> None:
+    for ax, W, name in zip(
+        fig.subplots(1, 2),
+        (FIGURE_4_A, FIGURE_4_B),
+        ("52314 and 41325 possible", "14352 and 25341 possible"),
+        strict=True,
+    ):
+        _arrows(ax, W, name, 1)

@@ -1,0 +1,137 @@
+"""Reproduce: every paper in turn, its table beside ours, its pictures, and the gallery of both."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from gonio.errors import GonioError
+from gonio.papers.comparison import Comparison, Picture, Reproduction
+
+PAPERS = {
+    "nielsen-grivas-2026": "nielsen_grivas_2026",
+    "steck-2024": "steck_2024",
+    "grivas-2022": "grivas_2022",
+    "grivas-2024": "grivas_2024",
+    "land-bartolo-2024": "land_bartolo_2024",
+    "lee-2025": "lee_2025",
+    "nielsen-2025": "nielsen_2025",
+}
+
+
+def reproduce(
+    papers: list[str] | None = None, on_progress: Callable[[int, int, str], None] | None = None
+) -> list[Reproduction]:
+    """The reproductions of the named papers, or of all."""
+    chosen = list(papers) if papers else list(PAPERS)
+    for name in chosen:
+        if name not in PAPERS:
+            raise GonioError(f"reproduce: no paper is called {name!r}; there are {', '.join(PAPERS)}.")
+    out = []
+    for k, name in enumerate(chosen):
+        if on_progress is not None:
+            on_progress(k, len(chosen), name)
+        out.append(importlib.import_module(f"gonio.papers.{PAPERS[name]}").reproduce())
+    if on_progress is not None:
+        on_progress(len(chosen), len(chosen), "done")
+    return out
+
+
+def text(several: list[Reproduction]) -> str:
+    """What `gonio reproduce` prints."""
+    mark = {"agrees": "=", "differs": "!", "cannot be compared": "?"}
+    lines = []
+    for r in several:
+        lines += [r.title]
+        for c in r.comparisons:
+            lines.append(
+                f"  {mark[c.verdict]} {c.claim}: theirs {_short(c.theirs)}, ours "
+                f"{_short(c.ours)}{'; ' + c.note if c.note else ''}"
+            )
+        lines += [
+            f"    {r.count('agrees')} agree, {r.count('differs')} differ, {r.count('cannot be compared')} "
+            "cannot be compared" + (f"; with network: {r.with_network}" if r.with_network else ""),
+            "",
+        ]
+    return "\n".join(lines).rstrip()
+
+
+def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ...] = ("png",)) -> Path:
+    """One page a paper with its pictures and numbers, an index, and reproduction.json."""
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
+    for r in several:
+        figures = []
+        for p in r.pictures:
+            for f in formats:
+                draw(p, folder / f"{r.key}-{p.name}.{f}")
+            src = f"{r.key}-{p.name}.{formats[0]}"
+            figures.append(
+                f'<figure><img src="{src}" alt="{escape(p.caption)}" style="max-width:100%">'
+                f"<figcaption>{escape(p.caption)}</figcaption></figure>"
+            )
+        body = (
+            f"<h1>{escape(r.title)}</h1><p><a href='index.html'>all "
+            f"papers</a></p>{_table(r.comparisons)}{''.join(figures)}"
+        )
+        if r.with_network:
+            body += f"<p>With network: <code>{escape(r.with_network)}</code></p>"
+        (folder / f"{r.key}.html").write_text(_page(r.title, css, body), encoding="utf-8")
+    rows = "".join(
+        "<tr><td><a "
+        f"href='{r.key}.html'>{escape(r.title)}</a></td><td>{r.count('agrees')}</td><td>{r.count('differs')}</td>"
+        f"<td>{r.count('cannot be compared')}</td></tr>"
+        for r in several
+    )
+    head = "<tr><th>paper</th><th>agree</th><th>differ</th><th>cannot be compared</th></tr>"
+    index = f"<h1>The papers, reproduced</h1><div class='wide'><table>{head}{rows}</table></div>"
+    (folder / "index.html").write_text(_page("The papers, reproduced", css, index), encoding="utf-8")
+    record = {r.key: r.to_dict() for r in several}
+    (folder / "reproduction.json").write_text(
+        json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
+    )
+    return folder / "index.html"
+
+
+def draw(picture: Picture, path: Path) -> Path:
+    """A picture as a file: .png, .svg or .pdf."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=picture.size, layout="constrained")
+    FigureCanvasAgg(fig)
+    picture.draw(fig)
+    fig.savefig(path, dpi=110, metadata={"Software": None} if path.suffix == ".png" else None)
+    return path
+
+
+def _table(comparisons: tuple[Comparison, ...]) -> str:
+    head = "<tr><th>claim</th><th>theirs</th><th>ours</th><th>verdict</th><th>function and test</th></tr>"
+    rows = "".join(
+        f"<tr><td>{escape(c.claim)}</td><td>{escape(_short(c.theirs))}</td><td>{escape(_short(c.ours))}</td>"
+        f"<td>{c.verdict}{': ' + escape(c.note) if c.note else ''}</td>"
+        f"<td><code>{escape(c.function)}</code><br><code>{escape(c.test)}</code></td></tr>"
+        for c in comparisons
+    )
+    return f"<div class='wide'><table>{head}{rows}</table></div>"
+
+
+def _page(title: str, css: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, '
+        f'initial-scale=1"><title>{escape(title)}</title><style>{css}</style></head><body><main>{body}</main></body></html>\n'
+    )
+
+
+def _short(v: Any) -> str:
+    if isinstance(v, float):
+        return f"{v:.6g}"
+    out = str(v)
+    return out if len(out) <= 200 else out[:197] + "..."

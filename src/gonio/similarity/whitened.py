@@ -1,0 +1,107 @@
+"""Cosine after the rows' own covariance is made the identity: invariant, and empty where the rank is n - 1.
+
+    rows of  J W (W' J W)^-1/2,    the normalised projector onto the column space of J W
+
+This is the "causal inner product" of Park, Choe and Veitch 2024 (the inverse covariance of the unembeddings) and the
+cosine after Su's whitening.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gonio.errors import GonioError
+from gonio.gauge.fit import rounding_of
+from gonio.head import Head
+from gonio.parallel import spans
+from gonio.similarity.measure import register
+from gonio.similarity.rows import Angle, Inner
+from gonio.similarity.space import Space
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def whitener(space: Space) -> Float[np.ndarray, "dim rank"]:
+    """A map after which the vectors of a space have the identity as second moment; directions without extent go.
+
+    From the triangular factor of the vectors, a block at a time: forming V'V would lose half the digits.
+    """
+    n, d = space.head.shape
+    R = np.zeros((0, d))
+    for s, e in spans(n, 8192):
+        R = np.asarray(np.linalg.qr(np.vstack([R, space[slice(s, e)]]), mode="r"))
+    _, sizes, right = np.linalg.svd(R)
+    sizes = np.r_[sizes, np.zeros(len(right) - len(sizes))]
+    # Rounding of the stored entries is spread over all directions: singular values below it are not the model's.
+    noise = 4 * rounding_of(space.head) * float(np.sqrt((space.head.norms**2).sum() / d))
+    alive = sizes > max(float(sizes[0]) * max(n, d) * 2.0**-52, noise)
+    return right[alive].T / sizes[alive]
+
+
+class _Whitened:
+    centre = True
+
+    def _prepare(self, head: Head) -> None:
+        name: str = self.name  # type: ignore[attr-defined]
+        self.space = Space(head, centre=self.centre)
+        root = whitener(self.space)
+        self.rank = root.shape[1]
+        n = head.shape[0]
+        if not self.rank:
+            raise GonioError(f"{name}: all rows are {'equal' if self.centre else 'zero'}, so nothing is left of them.")
+        self.space.root = root
+        full = n - 1 if self.centre else n
+        if self.rank >= full:
+            value = f"-1/{n - 1} = {-1 / (n - 1):.3g}" if self.centre and n > 1 else "0"
+            self.caveat = (
+                f"the rows have rank {self.rank} for {n} labels, and then it is {value} for every pair of every such "
+                f"model: it says nothing; what tells labels apart must come from inputs, so give embeddings"
+            )
+
+
+@register
+class WhitenedCentredCosine(_Whitened, Angle):
+    """cos of the rows of J W (W' J W)^-1/2.
+
+    Invariant under every change that leaves a softmax alone, without inputs. Where the rank of J W is n - 1 every pair
+    of every model has the value -1/(n - 1): `caveat` then says so.
+
+    Claims: GONIO.degenerate
+    """
+
+    name = "whitened-centred cosine"
+    invariant = frozenset("TMSR")
+
+    def __init__(self, head: Head) -> None:
+        super().__init__(head)
+        self._prepare(head)
+
+
+@register
+class WhitenedCosine(_Whitened, Angle):
+    """cos of the rows of W (W'W)^-1/2, the normalised projector onto its column space: for sigmoid and dot heads."""
+
+    name = "whitened cosine"
+    invariant = frozenset("MSR")
+    centre = False
+
+    def __init__(self, head: Head) -> None:
+        super().__init__(head)
+        self._prepare(head)
+
+
+@register
+class CausalInnerProduct(_Whitened, Inner):
+    """(g_i - m)' Cov(g)^-1 (g_j - m), the inner product itself; Cov divides by n."""
+
+    name = "causal inner product"
+    invariant = frozenset("TMSR")
+
+    def __init__(self, head: Head) -> None:
+        super().__init__(head)
+        self._prepare(head)
+        assert self.space.root is not None
+        self.space.root = self.space.root * np.sqrt(head.shape[0])

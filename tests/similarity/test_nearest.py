@@ -1,0 +1,67 @@
+"""The blocked search against a plain sort: inner products with column terms, barred rows, queries, ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gonio import GonioError
+from gonio.nearest import nearest, nearest_by, nearest_by_cosine
+from gonio.rows import Rows
+
+
+def plain(scores, k, own=None, barred=None):
+    scores = scores.astype(np.float64).copy()
+    if barred is not None:
+        scores[:, barred] = -np.inf
+    if own is not None:
+        scores[np.arange(len(own)), own] = -np.inf
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 90), st.integers(1, 5), st.data())
+def test_the_search_is_a_sort_ties_by_index(n, d, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    k = data.draw(st.integers(1, n - 1))
+    X = rng.integers(-2, 3, (n, d)).astype(np.float32)  # small whole numbers: many ties, and products without rounding
+    column = rng.integers(-2, 3, n).astype(np.float32)
+    near, scores = nearest(X, k, column=column)
+    table = X @ X.T + column
+    expected = plain(table, k, own=np.arange(n))
+    assert near.tolist() == expected.tolist()
+    assert np.array_equal(scores, np.take_along_axis(table, expected, 1))
+    which = rng.integers(0, n, 3)
+    assert nearest(X, k, column=column, which=which)[0].tolist() == expected[which].tolist()
+    Q = rng.integers(-2, 3, (4, d)).astype(np.float32)
+    assert nearest(X, k, queries=Q)[0].tolist() == plain(Q @ X.T, k).tolist()
+    by = nearest_by(lambda mine, a, b: (table[mine])[:, a:b].copy(), n, k)
+    assert by[0].tolist() == expected.tolist()
+
+
+def test_many_blocks_and_a_large_k():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 4)).astype(np.float32)
+    near, _ = nearest(X, 300, which=np.array([0, 2048, 4999]))
+    expected = plain(X[[0, 2048, 4999]] @ X.T, 300, own=[0, 2048, 4999])
+    assert np.mean(near == expected) > 0.99
+
+
+def test_barred_rows_come_last_and_only_if_they_must():
+    X = np.array([[1, 0], [0, 0], [1, 1], [0, 0], [0, 1]], np.float64)
+    near, cosines = nearest_by_cosine(Rows(X), 4)
+    assert near[0].tolist() == [2, 4, 1, 3]
+    assert np.isneginf(cosines[0, 2:]).all()
+    assert near[1].tolist() == [0, 2, 4, 3]
+    assert not (near == np.arange(5)[:, None]).any()
+
+
+def test_bad_counts_get_one_sentence():
+    X = np.eye(3, dtype=np.float32)
+    for k in (0, 3, True, 1.5):
+        with pytest.raises(GonioError, match="from 1 to 2"):
+            nearest(X, k)
+    with pytest.raises(GonioError, match="from 1 to 3"):
+        nearest(X, 4, queries=X)
