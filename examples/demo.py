@@ -1,4 +1,4 @@
-"""The demo: g2pM's head, from the package to its audit, what it can never choose, with proofs, and the page to play with."""
+"""The demo: g2pM's head, from the package to its audit, what it can never choose, and the page to play with."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ def main() -> None:
     model = str(g2pm.save(wheel, demo / "g2pM.npz").relative_to(ROOT))
     np.save(demo / "states.npy", g2pm.states(wheel).astype(np.float32))
     said = say("info", model)
-    said += say("audit", model, "--embeddings", "demo/states.npy", "--html", "demo/audit.html", "--json", "demo/audit.json")
+    pages = ("--html", "demo/audit.html", "--json", "demo/audit.json")
+    said += say("audit", model, "--embeddings", "demo/states.npy", *pages)
     said += say("can-win", model, "--inputs", "all", "--out", "demo/can-win.csv", "--proof", "demo/proof.npz")
     said += say("verify", model, "demo/proof.npz", "--inputs", "all")
     said += say("alike", model, "hang2", "xing2", "--embeddings", "demo/states.npy")
-    said += say("explore", model, "--labels-of-plane", "hang2", "xing2", "zhang3", "--out", "demo/explore.html", "--no-open")
+    plane = ("--labels-of-plane", "hang2", "xing2", "zhang3")
+    said += say("explore", model, *plane, "--out", "demo/explore.html", "--no-open")
     (demo / "said.txt").write_text(said, encoding="utf-8")
     print("Open demo/audit.html for the report and demo/explore.html to feel it.")
     print("The head is in demo/g2pM.npz, the verdicts in demo/can-win.csv, their proofs in demo/proof.npz.")

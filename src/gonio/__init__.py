@@ -9,7 +9,7 @@ from gonio.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegati
 from gonio.load import load
 
 if TYPE_CHECKING:
-    from gonio import factors, heads
+    from gonio import diagnostics, factors, heads, remedies, similarity
     from gonio.audit import alike, audit
     from gonio.patterns.label_sets import label_sets
     from gonio.patterns.questions import can_label, can_rank, can_top
@@ -36,6 +36,7 @@ __all__ = [
     "can_top",
     "can_win",
     "canonical",
+    "diagnostics",
     "dial",
     "factors",
     "fragility",
@@ -45,7 +46,9 @@ __all__ = [
     "load",
     "rankings",
     "reachable",
+    "remedies",
     "same_model",
+    "similarity",
 ]
 
 # What compiles kernels is imported when it is first asked for: `import gonio` stays as quick as `import numpy`.
@@ -60,7 +63,7 @@ _LATER = {
     "label_sets": "gonio.patterns.label_sets",
     "rankings": "gonio.patterns.rankings",
 }
-_ROOMS = ("factors", "heads")
+_ROOMS = ("diagnostics", "factors", "heads", "remedies", "similarity")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from gonio.cli import main
 from gonio.factors import fit, simulate
 from tests.real import wheel
 
+
 def run(*args):
     return CliRunner().invoke(main, [str(a) for a in args], catch_exceptions=False)
 

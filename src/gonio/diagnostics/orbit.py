@@ -26,6 +26,7 @@ from gonio.diagnostics.hubness import Hubness, check_k, from_lists
 from gonio.diagnostics.result import Result, axes
 from gonio.errors import GonioError
 from gonio.gauge import gauge_of
+from gonio.gauge.transforms import LayerNormShift
 from gonio.head import Head
 from gonio.nearest import nearest, nearest_by_cosine, unit_rows
 from gonio.similarity import for_link
@@ -91,9 +92,10 @@ class Orbit(Result):
         if gauge:
             low, high = min(f.overlap for f in gauge), max(f.overlap for f in gauge)
             said += (
-                f"In {len(gauge)} heads that predict exactly what this one does, a label keeps {100 * low:.0f}% to "
-                f"{100 * high:.0f}% of its {self.k} nearest by cosine, and the skewness of hubs runs from "
-                f"{min(f.skewness for f in gauge):.1f} to {max(f.skewness for f in gauge):.1f}. "
+                f"In {len(gauge)} heads that predict exactly what this one does, a label keeps {100 * low:.1f}% to "
+                f"{100 * high:.1f}% of its {self.k} nearest by cosine; the skewness of hubs among these lists is "
+                f"{self.forms[0].skewness:.1f} as given and {min(f.skewness for f in gauge):.1f} to "
+                f"{max(f.skewness for f in gauge):.1f} there. "
             )
             kept = [f for f in self.forms if f.kind == "gauge" and f.measure != "cosine"]
             if kept:
@@ -141,6 +143,7 @@ def orbit(
     Parameters
     ----------
     embeddings : what reaches the head; the measure that must stay is then one of logits over these
+        After a LayerNorm nothing of the rows alone stays, so without embeddings only the cosine is followed.
     gauges, size : random members of the gauge, and how large
     remedies : names of gonio.remedies.REMEDIES, or transformers
     measures : "CSLS" and any other measure of gonio.similarity by name
@@ -176,6 +179,8 @@ def orbit(
         )
 
     firm = for_link(head.link, embeddings=embeddings is not None)
+    if embeddings is None and LayerNormShift in gauge_of(head).kinds:
+        firm = "cosine"  # each row may move along 1/gain by itself: of the rows alone, nothing stays
     firm_base = base
     forms = [row("as given", "given", "cosine", base, live, head.rows, measure_of("cosine")(head).pairs)]
     for g in range(gauges):

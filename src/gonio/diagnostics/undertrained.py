@@ -103,6 +103,8 @@ class Undertrained(Result):
             ):
                 ax.scatter(x[which], y[which], s=8, label=name, color=colour, linewidths=0)
             ax.legend(frameon=False)
+        else:
+            ax.text(0.5, 0.5, "no reference rows", ha="center", transform=ax.transAxes)
         ax.set_xlabel(CENTRED)
         ax.set_ylabel(L2)
         return ax

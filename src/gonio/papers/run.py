@@ -21,6 +21,10 @@ PAPERS = {
     "land-bartolo-2024": "land_bartolo_2024",
     "lee-2025": "lee_2025",
     "nielsen-2025": "nielsen_2025",
+    "draganov-2024": "draganov_2024",
+    "mikolov-2013": "mikolov_2013",
+    "you-2025": "you_2025",
+    "zhou-2022": "zhou_2022",
 }
 
 

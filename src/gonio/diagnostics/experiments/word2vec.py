@@ -198,12 +198,13 @@ class WordModels(Result):
         """One paragraph in plain words."""
         return (
             f"SGNS answers yes or no for each context word, so it is a sigmoid head. Of {self.sets} pairs of words "
-            f"that often stand together it can answer exactly these two for {100 * self.possible:.0f}%, of random pairs for "
-            f"{100 * self.possible_random:.0f}%; some word of the vocabulary scores both above 0 for "
+            f"that often stand together it can answer just these two for {100 * self.possible:.0f}%, of random pairs "
+            f"for {100 * self.possible_random:.0f}%; some word of the vocabulary scores both above 0 for "
             f"{100 * self.predicted[0]:.0f}% and {100 * self.predicted[1]:.0f}%. Their mean cosines are "
-            f"{self.cosines[0]:.2f} and {self.cosines[1]:.2f}. Over all pairs the cosine goes with how often words "
-            f"stand together by {self.sgns.cosine:.2f} (Spearman), the score itself by {self.sgns.score:.2f}; in the softmax "
-            f"model by {self.softmax.cosine:.2f} and {self.softmax.score:.2f}. In equivalent heads the cosine's number runs "
+            f"{self.cosines[0]:.2f} and {self.cosines[1]:.2f}. Over all pairs the cosine goes with how often "
+            f"words stand together by {self.sgns.cosine:.2f} (Spearman), the score "
+            f"by {self.sgns.score:.2f}; in the softmax "
+            f"model by {self.softmax.cosine:.2f} and {self.softmax.score:.2f}. In equivalent heads the cosine's runs "
             f"from {self.sgns.forms[0]:.2f} to {self.sgns.forms[1]:.2f} (SGNS) and {self.softmax.forms[0]:.2f} to "
             f"{self.softmax.forms[1]:.2f} (softmax)."
         )

@@ -1,0 +1,45 @@
+"""All diagnoses of one head, from one pass over all pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gonio.diagnostics.anisotropy import anisotropy
+from gonio.diagnostics.concentration import concentration
+from gonio.diagnostics.duplicates import near_duplicates
+from gonio.diagnostics.frequency import frequency_bias
+from gonio.diagnostics.hubness import check_k, hubness
+from gonio.diagnostics.norms import norms
+from gonio.diagnostics.orbit import orbit as orbit_of
+from gonio.diagnostics.result import Result
+from gonio.diagnostics.undertrained import undertrained
+from gonio.head import Head
+from gonio.nearest import nearest_by_cosine
+
+
+def examine(
+    head: Head,
+    *,
+    embeddings: Any = None,
+    frequencies: Any = None,
+    unused: Any = None,
+    k: int = 10,
+    orbit: bool = True,
+) -> dict[str, Result]:
+    """Every diagnosis that what was given allows, by name. The neighbour lists are found once."""
+    k = check_k(k, head.shape[0], "diagnose")
+    near = nearest_by_cosine(head.rows, k)
+    hubs = hubness(head, k, neighbours=near[0])
+    found: dict[str, Result] = {
+        "hubness": hubs,
+        "anisotropy": anisotropy(head),
+        "concentration": concentration(head),
+        "norms": norms(head, frequencies, hubs=hubs.counts),
+        "near-duplicates": near_duplicates(head, neighbours=near[0]),
+        "undertrained": undertrained(head, unused),
+    }
+    if frequencies is not None:
+        found["frequency bias"] = frequency_bias(head, frequencies)
+    if orbit:
+        found["orbit"] = orbit_of(head, k=k, embeddings=embeddings, neighbours=near)
+    return found
