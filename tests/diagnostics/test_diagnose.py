@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -61,6 +62,6 @@ def test_lists_are_found_once(monkeypatch):
         return nearest_by_cosine(rows, k, which)
 
     for module in ("examine", "hubness", "duplicates", "orbit"):
-        monkeypatch.setattr(f"gonio.diagnostics.{module}.nearest_by_cosine", counted)
+        monkeypatch.setattr(sys.modules[f"gonio.diagnostics.{module}"], "nearest_by_cosine", counted)
     examine(Head(np.random.default_rng(1).standard_normal((60, 5)), link="softmax"), k=5)
     assert sum(calls) == 1

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from gonio.cli.audit import alike, audit
+from gonio.cli.diagnose import diagnose
 from gonio.cli.explore import explore
 from gonio.cli.factors import factors
 from gonio.cli.gauge import compare, dial, info
@@ -43,7 +44,7 @@ def main() -> None:
     """What the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
 
 
-_ASK = (info, audit, alike, similar, can_win, can_tie, can_rank, can_top, can_label, patterns)
+_ASK = (info, audit, alike, similar, diagnose, can_win, can_tie, can_rank, can_top, can_label, patterns)
 _DO = (dial, compare, verify, pad, factors, explore, reproduce)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

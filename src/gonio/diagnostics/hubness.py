@@ -114,8 +114,8 @@ def hubness(
         counted, and -1 stands for nobody.
     measure : the measure of gonio.similarity by which labels are near, with `embeddings` where it needs them
 
-    >>> hubness(Head([[1, 0], [1, 0.1], [1, -0.1], [0, 1]], link="softmax"), k=1).counts
-    array([1, 2, 1, 0])
+    >>> hubness(Head([[1, 0], [1, 0.1], [1, -0.3], [0, 1]], link="softmax"), k=1).counts
+    array([2, 2, 0, 0])
     """
     n = head.shape[0]
     k = check_k(k, n, "hubness")
@@ -126,7 +126,7 @@ def hubness(
         near = nearest_by_cosine(head.rows, k)[0]
     else:
         found = measure_of(measure)(head, embeddings).nearest(k)
-        near, live = found.near, ~np.isnan(found.values).all(axis=1)
+        near, live = found.near, np.asarray(np.isfinite(found.values).any(axis=1))
     return from_lists(near, live, head, k)
 
 

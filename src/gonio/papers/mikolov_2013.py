@@ -26,7 +26,7 @@ def reproduce() -> Reproduction:
             holds(
                 "Sets of two words that stand together are possible for the sigmoid head",
                 m.possible > 0.9,
-                f"{m.possible:.0%}",
+                f"{m.possible:.0%}, of random pairs {m.possible_random:.0%}",
                 **WHERE,
             ),
             holds(
