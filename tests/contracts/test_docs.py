@@ -68,13 +68,14 @@ def cli_page() -> str:
     from gonio.cli import main
 
     out = ["# The command line\n\nPrinted from `--help`; a test compares.\n"]
-    top = click.Context(main, info_name="gonio", max_content_width=110, terminal_width=110)
+    settings = {"max_content_width": 110, "terminal_width": 110, "help_option_names": ["-h", "--help"]}
+    top = click.Context(main, info_name="gonio", **settings)
     out.append(f"```\n{main.get_help(top)}\n```\n")
 
     def tell(group: click.Group, context: click.Context, path: str) -> None:
         for name in group.list_commands(context):
             command = group.get_command(context, name)
-            inner = click.Context(command, info_name=name, parent=context, max_content_width=110, terminal_width=110)
+            inner = click.Context(command, info_name=name, parent=context, **settings)
             out.append(f"## {path} {name}\n\n```\n{command.get_help(inner)}\n```\n")
             if isinstance(command, click.Group):
                 tell(command, inner, f"{path} {name}")

@@ -346,7 +346,7 @@ def test_the_difference_of_two_heads():
 
 def test_what_is_too_much_is_refused_before_it_begins():
     big = label_sets(sigmoid(np.random.default_rng(0).normal(size=(200, 20))))
-    with pytest.raises(GonioError, match=r"up to [\d,]+ of them, about [\d,]+ minutes"):
+    with pytest.raises(GonioError, match=r"up to \S+ of them, about \S+ minutes"):
         big.to_array()
     with pytest.raises(GonioError, match="limit=None"):
         next(big.blocks())

@@ -27,6 +27,15 @@ from gonio.patterns.reconstruct import (
 from tests.patterns import made
 
 
+@pytest.mark.theorem("NG26.D5.2")
+def test_the_cosine_matrix_is_that_of_single_cosines():
+    from gonio.gauge.reach import cosine
+
+    W = np.random.default_rng(0).normal(size=(5, 3)) * [[1e-3], [1], [1e3], [2], [5]]
+    single = [[cosine(a, b) for b in W] for a in W]
+    assert np.abs(cosines(W) - single).max() < 1e-14
+
+
 @pytest.mark.theorem("NG26.L5.3")
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 7), d=st.integers(1, 4))

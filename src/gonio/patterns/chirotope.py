@@ -272,8 +272,12 @@ def chirotope(table: Any) -> Int[np.ndarray, " minors"]:
 
 
 def _aligned(signs: np.ndarray) -> np.ndarray:
-    first = np.flatnonzero(signs)[:1]
-    return signs * signs[first[0]] if len(first) else signs
+    """The signs, all turned where the first that is not 0 is -."""
+    for start in range(0, len(signs), 4096):
+        first = np.flatnonzero(signs[start : start + 4096])[:1]
+        if len(first):
+            return signs if signs[start + first[0]] > 0 else -signs
+    return signs
 
 
 def exact_sign(rows: list[tuple[int, ...]]) -> int:

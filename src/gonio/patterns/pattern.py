@@ -125,12 +125,11 @@ class Patterns(ABC):
 
     def _allow(self, what: str) -> None:
         if self.limit is not None and self.most > self.limit:
-            minutes = self.most / PER_SECOND / 60
+            minutes = self.most // int(60 * PER_SECOND)
             raise GonioError(
-                f"{self._name}: {what} would go through up to {self.most:,} of them, about {minutes:,.0f} "
-                "minutes on one "
-                f"core; pass limit=None to {self._name}() to do it all the same, ask .most for the number, "
-                f"can_label or can_rank about single ones, or draw some with .sample."
+                f"{self._name}: {what} would go through up to {_short(self.most)} of them, about {_short(minutes)} "
+                f"minutes on one core; pass limit=None to {self._name}() to do it all the same, ask .most for the "
+                f"number, can_label or can_rank about single ones, or draw some with .sample."
             )
 
     @property
@@ -143,7 +142,7 @@ class Patterns(ABC):
     def __repr__(self) -> str:
         n, d = self.head.shape
         kind = self._name.replace("_", " ")
-        size = f"at most {self.most:,} of {_short(self.conceivable)}"
+        size = f"at most {_short(self.most)} of {_short(self.conceivable)}"
         return f"{type(self).__name__}({n:,} labels, width {d}: {size} {kind})" + "".join(
             f"\n  {x}" for x in self.notes
         )

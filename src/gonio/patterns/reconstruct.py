@@ -27,7 +27,10 @@ RANK = 1e-10  # eigenvalues up to this share of the largest are rounding
 
 
 def cosines(W: Any) -> Float[np.ndarray, "labels labels"]:
-    """C(W)_ij = w_i.w_j / (|w_i| |w_j|), for a head that is small enough to look at all pairs."""
+    """C(W)_ij = w_i.w_j / (|w_i| |w_j|), for a head that is small enough to look at all pairs.
+
+    Claims: NG26.D5.2
+    """
     rows = check.matrix(W, "cosines", "W").astype(np.float64)
     length = np.linalg.norm(rows, axis=1)
     if not (length > 0).all():

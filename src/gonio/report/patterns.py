@@ -59,6 +59,15 @@ def patterns(p: Patterns, *, listed: int = 0) -> str:
     n, d = p.head.shape
     sets = isinstance(p, LabelSets)
     kind = "label sets" if sets else "rankings"
+    if p.limit is not None and p.most > p.limit:
+        return "\n".join(
+            (
+                f"{n:,} labels of width {d}, link {p.head.link}",
+                f"  {kind:<10} {_large(p.most)} of {_large(p.conceivable)} at most (closed form, general position)",
+                "  note       too many to go through; ask about single ones with gonio can-rank, can-top or can-label",
+                *(f"  note       {printable(x)}" for x in p.notes),
+            )
+        )
     count = p.count
     lines = [
         f"{n:,} labels of width {d}, link {p.head.link}",
