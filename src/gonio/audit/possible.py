@@ -8,6 +8,7 @@ import numpy as np
 
 from gonio.audit.finding import Finding
 from gonio.audit.subject import Subject
+from gonio.patterns.pattern import digits
 from gonio.progress import Bar
 from gonio.regions.win import CanWin, can_win
 
@@ -134,7 +135,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     kind = "label sets" if sets else "rankings"
     exact = p.most <= LISTED
     count = p.count if exact else p.most
-    share = count / p.conceivable if count < p.conceivable else 1.0
+    share = _quotient(count, p.conceivable)
     few = share < 1
     yield Finding(
         "patterns",
@@ -151,18 +152,23 @@ def _patterns(s: Subject) -> Iterator[Finding]:
         + (f" The rest can never be output, since {h.shape[1]} dimensions are too few." if few else ""),
         theorem="COV65.signs" if sets else "COV67.rankings",
         verify="gonio patterns MODEL",
-        data={"count": str(count), "conceivable": str(p.conceivable), "exact": exact, "notes": list(p.notes)},
+        data={"count": _large(count), "conceivable": _large(p.conceivable), "exact": exact, "notes": list(p.notes)},
     )
+
+
+def _quotient(count: int, of: int) -> float:
+    """count / of as a float, 0 where it is too small for one."""
+    return 1.0 if count >= of else count / of if digits(of) - digits(count) < 300 else 0.0
 
 
 def _share(count: int, of: int) -> str:
     """The quotient of two whole numbers of any size, to read."""
-    share = count / of if of < 10**300 else 0.0
-    return f"{share:.2g}" if share > 1e-6 else f"about 10^{len(str(count)) - len(str(of))}"
+    share = _quotient(count, of)
+    return f"{share:.2g}" if share > 1e-6 else f"about 10^{digits(count) - digits(of)}"
 
 
 def _large(x: int) -> str:
-    return f"{x:,}" if x < 10**12 else f"about 10^{len(str(x)) - 1}"
+    return f"{x:,}" if x < 10**12 else f"about 10^{digits(x) - 1}"
 
 
 def _sets(s: Subject) -> Iterator[Finding]:

@@ -80,7 +80,8 @@ class Patterns(ABC):
     @property
     def share(self) -> float:
         """The share of the conceivable patterns that some input gives."""
-        return self.count / self.conceivable
+        count, of = self.count, self.conceivable
+        return count / of if digits(of) - digits(max(count, 1)) < 300 else 0.0
 
     def __len__(self) -> int:
         count = self.count
@@ -152,12 +153,23 @@ class Patterns(ABC):
         return {
             "labels": self.head.shape[0],
             "count": self.count,
-            "conceivable": str(self.conceivable),
-            "impossible": str(self.impossible),
+            "conceivable": _exactly(self.conceivable),
+            "impossible": _exactly(self.impossible),
             "share": self.share,
             "notes": list(self.notes),
         }
 
 
 def _short(x: int) -> str:
-    return f"{x:,}" if x < 10**15 else f"{float(x):.3g}" if x < 10**300 else f"10^{len(str(x)) - 1}"
+    """A whole number of any size, to read: Python refuses to print those of more than 4,300 digits."""
+    return f"{x:,}" if x < 10**15 else f"{float(x):.3g}" if x < 10**300 else f"10^{digits(x) - 1}"
+
+
+def digits(x: int) -> int:
+    """About how many digits a positive whole number has."""
+    return int(x.bit_length() * 0.30102999566398120) + 1
+
+
+def _exactly(x: int) -> str:
+    """All digits where there are few enough to print, otherwise their number."""
+    return str(x) if digits(x) < 4000 else f"about 10^{digits(x) - 1}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gonio.patterns.label_sets import LabelSets
-from gonio.patterns.pattern import Patterns
+from gonio.patterns.pattern import Patterns, digits
 from gonio.patterns.questions import CanLabel
 from gonio.regions.comparison import ZERO, Impossible, Possible
 from gonio.regions.win import Verdict
@@ -94,4 +94,4 @@ def _position(p: Patterns, count: int) -> str:
 
 
 def _large(x: int) -> str:
-    return f"{x:,}" if x < 10**15 else f"10^{len(str(x)) - 1} or so"
+    return f"{x:,}" if x < 10**15 else f"10^{digits(x) - 1} or so"
