@@ -16,7 +16,7 @@ demo: .venv/core
 	@$(BIN)/python examples/demo.py
 
 test: .venv/test fixtures
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: .venv/lint
 	$(BIN)/ruff check .
