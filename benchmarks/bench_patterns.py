@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import math
+import re
 import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Callable, Iterator
+from itertools import combinations, product
 
 import numpy as np
 
 from benchmarks import Case
 from gonio import Head, label_sets, rankings
 from gonio.gauge.invariance import braid
-from gonio.patterns import grid
+from gonio.patterns import cells, grid
 from gonio.patterns.chirotope import minor_signs
 from gonio.patterns.feasible import newton, pose
 from gonio.patterns.listing import Listing
@@ -147,24 +150,64 @@ def cases(toy: bool) -> Iterator[Case]:
         most=1 / 20 if not toy else 10,
         repeats=1 if toy else 3,
     )
-    n, d = (12, 4) if toy else (40, 7)
-    L = Listing(Head(rng.normal(size=(n, d)), link="sigmoid") and _arranged(rng.normal(size=(n, d))), general=True)
+    n, d = (12, 4) if toy else (45, 7)
+    L = Listing(_arranged(rng.normal(size=(n, d))), general=True)
     yield Case(
         f"listing {L.count:,} cells with all cores against one thread",
         lambda: sum(len(b) for b, _ in L.blocks()),
         lambda: sum(len(b) for p in L._general_pieces() for b in L._general_piece(p)),
         lambda ours, theirs: ours == theirs == L.count,
         most=1 / 1.8 if not toy else 100,
+        repeats=1 if toy else 9,
         extra=(dict) if toy else _streaming,
     )
-    if shutil.which("polymake") and not toy:
-        yield _polymake(rng)
+    quick = _without_bounds()
+    yield Case(
+        "the same cells with proven signs against the same walk without bounds",
+        lambda: _walk(L, cells.list_cells),
+        lambda: _walk(L, quick),
+        lambda ours, theirs: all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)),
+        most=1.25 if not toy else 100,
+        repeats=1 if toy else 9,
+    )
+    if not toy:
+        yield from _others("10 x 6", np.round(rng.normal(size=(10, 6)) * 1000).astype(int))
+        yield from _others("threshold functions of 4 bits, 16 x 5", _threshold(4))
 
 
 def _arranged(W: np.ndarray):
     from gonio.patterns.arrangement import arrange, whole_rows
 
     return arrange(whole_rows(W))
+
+
+BOUNDS = ("doubt |=", "mk[j] =", "mk[j] +=", "g = mk[j]", "g0[j] =", "mt[j] =", "g = abs(X)", "wrong |= M",
+          "x = abs(qp", "en[i] =", "en[j] =", "later[i] =", "wide = max", "worst = max")  # fmt: skip
+
+
+def _without_bounds() -> Callable:
+    """`cells.list_cells` with every line struck out that only tells signs from zero."""
+    lines = []
+    for line in inspect.getsource(cells).replace('"cache": True, ', "").splitlines():
+        bare = line.lstrip()
+        struck = bare.startswith(BOUNDS)
+        lines.append(line[: len(line) - len(bare)] + "pass" if struck else re.sub(r"if z != .*:", "if False:", line))
+    room: dict = {"__name__": "without_bounds"}
+    exec(compile("\n".join(lines), "without_bounds", "exec"), room)
+    return room["list_cells"]
+
+
+def _walk(L: Listing, kernel: Callable) -> list[np.ndarray]:
+    """The blocks of a listing by a kernel, in one thread."""
+    A, E0, _ = L._turned
+    blocks = []
+    for p in L._general_pieces():
+        out = np.empty((p.count, L.words), np.uint64)
+        unsure, at = np.zeros((4096, A.shape[1] - p.stage), np.int64), np.zeros(4096, np.int64)
+        rows = np.ascontiguousarray(A[:, p.stage :])
+        kernel(rows, E0, np.array(p.prefix, np.int64), p.high, p.low, p.stage == 0, out, unsure, at)
+        blocks.append(out)
+    return blocks
 
 
 def _papers(run: grid.Run) -> bool:
@@ -183,15 +226,14 @@ def _newton(problem, signs: np.ndarray) -> bool:
 
 
 def _streaming() -> dict[str, float]:
-    """Megabytes that going through 10^8 cells adds to a process that has listed a few."""
+    """Megabytes that all 1.26 x 10^9 label sets of a 64 x 8 head, gone through, add to a process that listed a few."""
     code = (
-        "import numpy as np, resource\n"
-        "from gonio.patterns.listing import Listing\n"
-        "from gonio.patterns.arrangement import arrange, whole_rows\n"
-        "f = lambda n, d: Listing(arrange(whole_rows(np.random.default_rng(0).normal(size=(n, d)))), general=True)\n"
-        "sum(len(b) for b, _ in f(40, 5).blocks())\n"
+        "import numpy as np, resource, gonio\n"
+        "draw = np.random.default_rng(0).normal\n"
+        "sets = lambda n, d: gonio.label_sets(gonio.Head(draw(size=(n, d)), link='sigmoid'))\n"
+        "sum(len(b.rows) for b in sets(40, 5).blocks())\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "count = sum(len(b) for b, _ in f(60, 7).blocks())\n"
+        "count = sum(len(b.rows) for b in sets(64, 8).blocks())\n"
         "print(count, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)\n"
     )
     count, added = subprocess.run(
@@ -204,19 +246,41 @@ def _streaming() -> dict[str, float]:
     }
 
 
-def _polymake(rng: np.random.Generator) -> Case:
-    W = np.round(rng.normal(size=(10, 6)) * 1000).astype(int)
-    rows = "],[".join(",".join(map(str, r)) for r in W.tolist())
-    script = (
-        f'use application "fan"; my $h = new HyperplaneArrangement(HYPERPLANES=>[[{rows}]]); '
-        "print $h->CHAMBER_DECOMPOSITION->N_MAXIMAL_CONES;"
-    )
-    run = lambda: int(subprocess.run(["polymake", script], capture_output=True, text=True, check=True).stdout)  # noqa: E731
-    return Case(
-        "label sets of 10 x 6 against polymake's chamber decomposition",
-        lambda: label_sets(Head(W.astype(float), link="sigmoid")).count,
-        run,
-        lambda ours, theirs: ours == theirs,
-        most=1 / 20_000,
-        repeats=1,
-    )
+def _threshold(n: int) -> np.ndarray:
+    """The planes of all threshold functions of n bits: (1, v) for v in {0, 1}^n."""
+    return np.array([(1, *v) for v in product((0, 1), repeat=n)])
+
+
+def _others(name: str, W: np.ndarray) -> Iterator[Case]:
+    """Our listing of all cells against the packages that can do it, where they are installed."""
+    times = 20  # theirs takes seconds, ours about a millisecond
+
+    def ours() -> list[int]:
+        return [2 * sum(len(b) for b, _ in Listing(_arranged(W.astype(float))).blocks()) for _ in range(times)]
+
+    def same(mine: list[int], theirs: int) -> bool:
+        return mine == [theirs] * times
+
+    if shutil.which("polymake"):
+        rows = "],[".join(",".join(map(str, r)) for r in W.tolist())
+        script = (
+            f'use application "fan"; my $h = new HyperplaneArrangement(HYPERPLANES=>[[{rows}]]); '
+            "print $h->CHAMBER_DECOMPOSITION->N_MAXIMAL_CONES;"
+        )
+        run = lambda: int(subprocess.run(["polymake", script], capture_output=True, text=True, check=True).stdout)  # noqa: E731
+        yield Case(
+            f"cells of {name}, listed {times} times, against polymake's chamber decomposition once, its start included",
+            ours, run, same, most=times / 20_000, repeats=1,
+        )  # fmt: skip
+    if importlib.util.find_spec("sage"):
+        import sage.all__sagemath_polyhedra  # noqa: F401  # pyright: ignore[reportMissingImports]
+        from sage.geometry.hyperplane_arrangement.arrangement import (  # pyright: ignore[reportMissingImports]
+            HyperplaneArrangements,
+        )
+        from sage.rings.rational_field import QQ  # pyright: ignore[reportMissingImports]
+
+        H = HyperplaneArrangements(QQ, tuple(f"x{i}" for i in range(W.shape[1])))
+        yield Case(
+            f"cells of {name}, listed {times} times, against passagemath-polyhedra's regions once",
+            ours, lambda: len(H([[0, *r] for r in W.tolist()]).regions()), same, most=times / 3000, repeats=1,
+        )  # fmt: skip

@@ -10,7 +10,7 @@ add no sign vector (Proposition E.2).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,6 @@ class Arrangement:
     sign: Int[np.ndarray, " rows"]
     columns: tuple[int, ...]
     width: int
-    _cache: dict[int, Any] = field(default_factory=dict)
 
     @property
     def planes(self) -> int:

@@ -12,7 +12,8 @@ Because the columns are turned at random beforehand, c_m is the m-th coordinate,
 the same walk on the columns s:, one stage s = 0 .. r-2 for each size.
 
 Every sign is told from zero by a running bound E of the rounding of Q: with phi = 2 E_j / (|pivot| - E_j) + u, one
-elimination gives  E' = (2 + phi) E + phi |q_pivot| + u |w|.  Cells with a sign in doubt are handed back by their S.
+elimination gives  E' = (2 + phi) E + (phi + u) |q_pivot| + u |q|,  where |q| bounds the row before it. Cells with a sign
+in doubt are handed back by their S.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ FAINT = 1e-13  # a coordinate this small against its terms may have the wrong si
 ONE = np.uint64(1)
 NONE = np.uint64(0)
 OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+
+
+@njit(**OPTIONS)
+def padded(n):
+    """The next multiple of 16: loops over so many columns leave no rest beside the vector registers."""
+    return (n + 15) // 16 * 16
 
 
 @njit(**OPTIONS)
@@ -98,12 +105,12 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
     """
     n, r = A.shape
     words = (n + 63) // 64
-    ld = n + 2
+    ld = padded(n + 2)
     last = r - 2
     Q = np.zeros((r, r, ld))
     E = np.zeros((r, ld))
-    size = np.zeros(ld)
-    bits = np.zeros(n, np.uint64)
+    size = np.zeros((r, ld))
+    bits = np.zeros(ld, np.uint64)  # none for the columns that only fill up
     row = np.zeros(r, np.int64)
     col = np.zeros(r, np.int64)
     pivot = np.zeros(r)
@@ -114,6 +121,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
     Y = np.zeros((r, ld))
     M = np.zeros((r, ld))
     first = np.zeros(ld)
+    terms = np.zeros(ld)
     own = np.zeros((words, ld), np.uint64)
     y = np.zeros(r)
     m = np.zeros(r)
@@ -122,8 +130,9 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
         E[0, i] = E0[i]
         for c in range(r):
             Q[0, c, i] = A[i, c]
-    Q[0, 0, n] = 1.0
-    Q[0, 1, n + 1] = 1.0
+            size[0, i] = max(size[0, i], abs(A[i, c]))
+    Q[0, 0, n] = size[0, n] = 1.0
+    Q[0, 1, n + 1] = size[0, n + 1] = 1.0
     depth = len(prefix)
     pos = 0
     doubts = 0
@@ -151,7 +160,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
             far = abs(z0) + abs(z1)
             bound = worst * (far + 2 * e[0]) + wide * (e[0] + 2 * UNIT * far)
             for w in range(words):
-                i, k = 64 * w, min(n, 64 * w + 64)
+                i, k = 64 * w, min(ld, 64 * w + 64)
                 p, z = _signs(q0[i:k], q1[i:k], -z1, z0, bound, bits[i:k])
                 if w == 0:
                     p |= ONE
@@ -190,7 +199,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
                 begin = 1
                 if depth > last:  # a single leaf was asked for
                     begin, end = prefix[last], prefix[last] + 1
-                _coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, size, own)
+                _coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, terms, own)
                 for j in range(end - 1, begin - 1, -1):
                     a, b, ej = q0[j], q1[j], e[j]
                     if a0 * b - a1 * a < 0:
@@ -199,7 +208,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
                     bound = worst * (far + 2 * ej) + wide * (ej + 2 * UNIT * far)
                     wrong = weak[t]
                     for w in range(words):
-                        i, k = 64 * w, min(n, 64 * w + 64)
+                        i, k = 64 * w, min(ld, 64 * w + 64)
                         p, z = _signs(q0[i:k], q1[i:k], a, b, bound, bits[i:k])
                         mine = F[t, w] | (bits[j] if j >> 6 == w else NONE)
                         if z != mine:
@@ -232,9 +241,12 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
         weak[t + 1] = weak[t] or 2 * ej >= best
         phi = 2 * ej / (best - ej) + 2 * UNIT
         qp, pv, e, en = Q[t, p_], Q[t, p_, j], E[t], E[t + 1]
+        # |w| <= size + |q_pivot|, so the sizes need no look at the columns.
+        now, later = size[t], size[t + 1]
         for i in range(ld):
-            en[i] = (2 + phi) * e[i] + phi * abs(qp[i])
-            size[i] = 0.0
+            x = abs(qp[i])
+            en[i] = ((2 + phi) * e[i] + (phi + UNIT) * x + UNIT * now[i]) * (1 + 8 * UNIT)
+            later[i] = now[i] + x
         cc = 0
         for c in range(D):
             if c == p_:
@@ -243,12 +255,8 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
             f = qc[j] / pv
             cc += 1
             for i in range(ld):
-                x = qc[i] - f * qp[i]
-                w_[i] = x
-                size[i] = max(size[i], abs(x))
+                w_[i] = qc[i] - f * qp[i]
             w_[j] = 0.0
-        for i in range(ld):
-            en[i] = (en[i] + UNIT * size[i]) * (1 + 8 * UNIT)
         en[j] = 0.0
         for w in range(words):
             F[t + 1, w] = F[t, w]

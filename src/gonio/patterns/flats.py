@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gonio.patterns.cells import FAINT, NONE, ONE, OPTIONS, UNIT, _coordinates, _signs
+from gonio.patterns.cells import FAINT, NONE, ONE, OPTIONS, UNIT, _coordinates, _signs, padded
 
 DONE, FULL, DOUBT, UNLUCKY = 0, 1, 2, 3
 
@@ -29,10 +29,10 @@ class Walk:
 
     def __init__(self, A, E0, residues, primes, C, first: int, tol: float) -> None:
         n, r = A.shape
-        K, words, ld = len(primes), (n + 63) // 64, n + len(C)
+        K, words, ld = len(primes), (n + 63) // 64, padded(n + len(C))
         self.Q = np.zeros((r, r, ld))
         self.Q[0, :, :n] = A.T
-        self.Q[0, :, n:] = C.T
+        self.Q[0, :, n : n + len(C)] = C.T
         self.E = np.zeros((r, ld))
         self.E[0, :n] = E0
         self.R = np.zeros((r, K, r, n))
@@ -229,7 +229,7 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
     zero = np.zeros(words, np.uint64)
     along = np.zeros(words, np.uint64)
     inverse = np.zeros(K)
-    bits = np.zeros(n, np.uint64)
+    bits = np.zeros(ld, np.uint64)
     for i in range(n):
         bits[i] = ONE << np.uint64(i & 63)
     pos = 0
@@ -291,11 +291,11 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
                     sign = -1.0 if v0 < 0 else 1.0
                     bound = tol * length if tol > 0 else worst * (length + 2 * ej) + wide * (ej + 2 * UNIT * length)
                     for w in range(words):
-                        lo, hi = 64 * w, min(n, 64 * w + 64)
+                        lo, hi = 64 * w, min(ld, 64 * w + 64)
                         p, zz = _signs(q0[lo:hi], q1[lo:hi], sign * a, sign * b, bound, bits[lo:hi])
                         zz &= ~F[w]
                         if tol > 0:
-                            for i in range(lo, hi):
+                            for i in range(lo, min(n, hi)):
                                 if i != j and not F[w] & bits[i]:
                                     v = abs(q0[i] * b - q1[i] * a) / length
                                     if zz & bits[i]:

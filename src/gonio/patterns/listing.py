@@ -43,6 +43,7 @@ class Listing:
         self.tol = tol
         self._general = general if tol is None else False
         self.words = (arrangement.planes + 63) // 64
+        self._grounds: dict[int, tuple[np.ndarray, ...]] = {}
 
     @cached_property
     def general(self) -> bool:
@@ -87,10 +88,13 @@ class Listing:
             if after == (0, 0):
                 yield _pack(np.ones((1, a.planes), bool)), (1, 0)
             return
-        threads = 1 if self.most < SMALL else None
-        run, pieces = (self._general_piece, self._general_pieces()) if self.general else (self._flat_piece, None)
-        todo = enumerate(pieces if pieces is not None else range(a.planes))
-        left = (x for x in todo if x[0] >= after[0])
+        few = self.most < SMALL
+        threads = 1 if few else None
+        if self.general:
+            run, pieces = self._general_piece, self._general_pieces()
+        else:
+            run, pieces = self._flat_piece, iter((None,)) if few else iter(range(a.planes))
+        left = (x for x in enumerate(pieces) if x[0] >= after[0])
 
         def numbered(x: tuple[int, Any]) -> Iterator[tuple[np.ndarray, Cursor]]:
             for k, block in enumerate(run(x[1])):
@@ -149,16 +153,23 @@ class Listing:
 
     # ----- any degeneracy
 
-    def _walk(self, first: int, attempt: int) -> flats.Walk:
+    def _walk(self, first: int | None, attempt: int) -> flats.Walk:
+        """The walk over the sets S whose largest row is `first` (0: the empty one; None: all)."""
+        A, E0, rest, primes, C = self._ground(attempt)
+        return flats.Walk(A, E0, rest, primes, C, -1 if first is None else first, self.tol or 0.0)
+
+    def _ground(self, attempt: int) -> tuple[np.ndarray, ...]:
+        """Rows, their rounding bounds, their residues with the primes, and functionals: other ones for each attempt."""
         a = self.arrangement
-        r = a.rank
-        C = np.random.default_rng([1729, r, attempt]).normal(size=(r, r))
-        if self.tol is not None:
-            return flats.Walk(a.A, np.zeros(a.planes), np.zeros((0, r, a.planes)), np.zeros(0), C, first, self.tol)
-        if attempt not in a._cache:
-            a._cache[attempt] = residues(a, attempt)
-        rest, primes = a._cache[attempt]
-        return flats.Walk(a.A, np.abs(a.A).max(axis=1) * UNIT, rest, primes, C, first, 0.0)
+        if attempt not in self._grounds:
+            r = a.rank
+            C = np.random.default_rng([1729, r, attempt]).normal(size=(r, r))
+            if self.tol is not None:
+                ground = a.A, np.zeros(a.planes), np.zeros((0, r, a.planes)), np.zeros(0), C
+            else:
+                ground = a.A, np.abs(a.A).max(axis=1) * UNIT, *residues(a, attempt), C
+            self._grounds[attempt] = ground
+        return self._grounds[attempt]
 
     @cached_property
     def gap(self) -> tuple[float, float]:
@@ -179,7 +190,7 @@ class Listing:
                 return
         yield sum(1 for _ in self._exact_piece(first))
 
-    def _flat_piece(self, first: int) -> Iterator[np.ndarray]:
+    def _flat_piece(self, first: int | None) -> Iterator[np.ndarray]:
         # A walk in doubt begins anew with other functionals and primes: the cells of a piece come in another order
         # then, so nothing is given out before the piece is known to be sound, unless it is too large to be held.
         for attempt in range(TRIES):
@@ -206,7 +217,7 @@ class Listing:
         if signs:
             yield _pack(np.array(signs) > 0)
 
-    def _sound(self, first: int, attempt: int) -> bool:
+    def _sound(self, first: int | None, attempt: int) -> bool:
         walk = self._walk(first, attempt)
         out = np.empty((SIZE + self.arrangement.planes + 1, self.words), np.uint64)
         while True:
@@ -221,7 +232,7 @@ class Listing:
             found, code = walk.block(out)
             yield out[:found]
 
-    def _exact_piece(self, first: int) -> Iterator[list[int]]:
+    def _exact_piece(self, first: int | None) -> Iterator[list[int]]:
         for attempt in range(16):
             try:
                 yield from [
