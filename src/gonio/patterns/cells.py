@@ -12,7 +12,7 @@ Because the columns are turned at random beforehand, c_m is the m-th coordinate,
 the same walk on the columns s:, one stage s = 0 .. r-2 for each size.
 
 Every sign is told from zero by a running bound E of the rounding of Q: with phi = 2 E_j / (|pivot| - E_j) + u, one
-elimination gives  E' = (2 + phi) E + (phi + u) |q_pivot| + u |q|,  where |q| bounds the row before it. Cells with a sign
+elimination gives  E' = (2 + phi) E + (phi + u) |q_pivot| + u |q|,  |q| bounding the row before it. Cells with a sign
 in doubt are handed back by their S.
 """
 
