@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from gonio.parallel import spans
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-BLOCK = 8192
+BLOCK = 4096
 SMALL = 512
 
 
@@ -27,10 +28,16 @@ def mean_of(X: np.ndarray) -> Float[np.ndarray, " dim"]:
 def covariance_of(X: np.ndarray, mean: np.ndarray) -> Float[np.ndarray, "dim dim"]:
     """(X - mean)'(X - mean) / rows."""
     out = np.zeros((X.shape[1],) * 2)
-    for s, e in spans(len(X), BLOCK):
-        block = X[s:e].astype(np.float64) - mean
+    for _, _, block in centred_blocks(X, mean):
         out += block.T @ block
     return out / len(X)
+
+
+def centred_blocks(X: np.ndarray, mean: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+    """(first, last, X[first:last] - mean) in float64, each block in the place of the one before."""
+    held = np.empty((min(BLOCK, len(X)), X.shape[1]))
+    for s, e in spans(len(X), BLOCK):
+        yield s, e, np.subtract(X[s:e], mean, out=held[: e - s])
 
 
 def axes_of(

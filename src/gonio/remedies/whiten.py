@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gonio.errors import GonioError
-from gonio.parallel import spans
-from gonio.remedies.moments import BLOCK, axes_of, mean_of
+from gonio.remedies.moments import axes_of, centred_blocks, mean_of
 from gonio.remedies.remedy import Remedy
 
 
@@ -77,8 +76,8 @@ class Whiten(Remedy):
     def _transform(self, X):
         M = self._map()
         out = np.empty((len(X), M.shape[1]), X.dtype)
-        for s, e in spans(len(X), BLOCK):
-            out[s:e] = (X[s:e] - self.mean_) @ M
+        for s, e, block in centred_blocks(X, self.mean_):
+            np.matmul(block, M, out=out[s:e], casting="same_kind")
         return out
 
     def _names(self, names):
