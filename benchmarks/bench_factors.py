@@ -111,6 +111,14 @@ def cases(toy: bool) -> Cases:
             repeats=repeats,
             extra=memory,
         )
+    yield Case(
+        f"dropout {large.shape[0]:,} x {large.shape[1]:,}, rank {rank}, against svds of the table",
+        lambda: fit(large, rank, "dropout", rate=0.5),
+        lambda: svds(large, rank),
+        lambda a, b: bool(0 < a.objective < large.nnz and len(b[1]) == rank),  # other problems, equally many directions
+        most=5.0,
+        repeats=1,
+    )
     model = fit(large, rank, "product", lam=100.0)
 
     def ours() -> np.ndarray:

@@ -101,13 +101,46 @@ def test_every_way_to_the_singular_vectors_agrees(shape, make, monkeypatch):
     assert np.allclose(seen["lanczos"].V, seen["gram of items"].V, atol=1e-8)  # signs too
 
 
-def test_items_too_many_for_a_square_matrix_are_solved_by_iteration_to_the_same_dropout(monkeypatch):
+@pytest.mark.parametrize(("shape", "rate"), [((300, 120), 0.4), ((300, 120), 0.9), ((90, 160), 0.2)])
+def test_items_too_many_for_a_square_matrix_are_iterated_to_the_same_dropout(shape, rate, monkeypatch):
+    x = interactions(*shape, seed=5)
+    x[:, 7] = 0  # an item that nobody took
+    with pytest.warns(UserWarning, match="no interaction"):
+        wanted = fit(sparse.csr_array(x), 4, "dropout", rate=rate)
+    monkeypatch.setattr("gonio.factors.ridge.DENSE", 10)
+    with pytest.warns(UserWarning, match="no interaction"):
+        again = fit(sparse.csr_array(x), 4, "dropout", rate=rate)
+    assert "LOBPCG" in again.how
+    assert again.objective == pytest.approx(wanted.objective, rel=1e-13)
+    assert np.allclose(again.A @ again.items.T, wanted.A @ wanted.items.T, atol=1e-7)
+
+
+def test_iterated_dropout_of_a_table_of_low_rank_has_that_rank(monkeypatch):
+    rng = np.random.default_rng(1)
+    x = rng.random((80, 2)) @ rng.random((2, 70))
+    monkeypatch.setattr("gonio.factors.ridge.DENSE", 10)
+    model = fit(x, 4, "dropout", rate=0.5)
+    assert np.linalg.matrix_rank(model.scores(), tol=1e-6) == 2
+    G = x.T @ x
+    S = G + np.diag(np.diag(G))
+    assert np.allclose(x @ np.linalg.solve(S, G), x @ np.linalg.pinv(S) @ G)
+    best = np.linalg.eigvalsh(G @ np.linalg.solve(S, G))[-4:].sum()
+    assert model.objective == pytest.approx((x**2).sum() - best, rel=1e-9)
+
+
+def test_alternating_with_too_many_items_for_a_square_matrix_solves_by_conjugate_gradients(monkeypatch):
     x = sparse.csr_array(interactions(60, 25, seed=5))
-    wanted = fit(x, 4, "dropout", rate=0.4)
+    wanted = fit(x, 4, "dropout", rate=0.4, by="als", seed=2)
     monkeypatch.setattr(Ridge, "small", property(lambda self: False))
-    again = fit(x, 4, "dropout", rate=0.4)
-    assert "conjugate" in again.how
-    assert np.allclose(again.A @ again.items.T, wanted.A @ wanted.items.T, atol=1e-9)
+    again = fit(x, 4, "dropout", rate=0.4, by="als", seed=2)
+    assert np.allclose(again.A @ again.items.T, wanted.A @ wanted.items.T, atol=1e-8)
+
+
+def test_iteration_that_stops_short_says_so(monkeypatch):
+    monkeypatch.setattr("gonio.factors.ridge.DENSE", 10)
+    monkeypatch.setattr("gonio.factors.pencil.STEPS", 1)
+    with pytest.warns(UserWarning, match="after 1 steps"):
+        fit(interactions(300, 120, seed=5), 4, "dropout", rate=0.1)
 
 
 @pytest.mark.parametrize("penalty", ["product", "factors", "dropout"])

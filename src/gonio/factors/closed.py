@@ -70,15 +70,15 @@ def dropout(X: Interactions, rank: int, lam: float, seed: int = 0) -> Solution:
     Claims: GONIO.dropout
     """
     ridge = Ridge(X, lam * X.squares)
-    W = ridge.leading(rank, seed)
-    Q, R = np.linalg.qr(ridge.smooth(W))
+    W, smoothed = ridge.leading(rank, seed)
+    Q, R = np.linalg.qr(smoothed)
     u, s, v = np.linalg.svd(R)
     s = np.where(s > s[0] * len(W) * np.finfo(np.float64).eps, s, 0.0)
     A, B = Q @ u * np.sqrt(s), W @ v.T * np.sqrt(s)
     flip = np.sign(B[np.abs(B).argmax(axis=0), np.arange(rank)])
     flip = np.where(flip == 0, 1, flip)
     A, B = A * flip, B * flip
-    return Solution(A, B, X.times(A), s, f"closed form ({'Cholesky' if ridge.small else 'conjugate gradients'})")
+    return Solution(A, B, X.times(A), s, f"closed form ({ridge.way})")
 
 
 CLOSED = {"product": product, "factors": factors, "dropout": dropout}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.factors import pencil
 from gonio.factors.interactions import Interactions
 from gonio.factors.spectrum import WIDE
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 TOLERANCE = 1e-12  # of a solve by conjugate gradients, relative
+DENSE = 4096  # items up to which eigenvectors of a full matrix come sooner than iterated ones
 
 
 class Ridge:
@@ -72,24 +74,22 @@ class Ridge:
         """S^-1 X'X B."""
         return self.solve(self.gram @ B if self.small else self._gram_times(B))
 
-    def leading(self, rank: int, seed: int = 0) -> Float[np.ndarray, "items rank"]:
-        """The leading eigenvectors of  X'X S^-1 X'X,  largest first."""
+    @property
+    def way(self) -> str:
+        """How `leading` finds its directions."""
+        return "Cholesky" if self.X.shape[1] <= DENSE else "LOBPCG"
+
+    def leading(self, rank: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """The leading eigenvectors W of  X'X S^-1 X'X,  largest first, and  S^-1 X'X W."""
+        if self.way == "LOBPCG":
+            return pencil.leading(self._gram_times, self.diagonal, self.extra, rank, seed)
+        from scipy.linalg import eigh, solve_triangular
+
         p = self.X.shape[1]
-        if self.small:
-            from scipy.linalg import eigh, solve_triangular
-
-            C, lower = self._factor
-            half = solve_triangular(C, self.gram, trans=0 if lower else 1, lower=lower, check_finite=False)
-            return eigh(half.T @ half, subset_by_index=(p - rank, p - 1), overwrite_a=True)[1][:, ::-1]
-        from scipy.sparse.linalg import LinearOperator, eigsh
-
-        def product(v: np.ndarray) -> np.ndarray:
-            return self._one(self.solve(self._one(v.reshape(-1))[:, None])[:, 0])
-
-        operator = LinearOperator((p, p), matvec=product, dtype=np.float64)  # type: ignore[call-arg]
-        start = np.random.default_rng(seed).standard_normal(p)
-        values, W = eigsh(operator, k=rank, which="LA", v0=start, tol=1e-10)  # type: ignore[arg-type]
-        return W[:, np.argsort(-values)]
+        C, lower = self._factor
+        half = solve_triangular(C, self.gram, trans=0 if lower else 1, lower=lower, check_finite=False)
+        W = eigh(half.T @ half, subset_by_index=(p - rank, p - 1), overwrite_a=True)[1][:, ::-1]
+        return W, self.smooth(W)
 
 
 def _conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], Y: np.ndarray, diagonal: np.ndarray):
