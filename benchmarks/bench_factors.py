@@ -116,7 +116,7 @@ def cases(toy: bool) -> Cases:
         lambda: fit(large, rank, "dropout", rate=0.5),
         lambda: svds(large, rank),
         lambda a, b: bool(0 < a.objective < large.nnz and len(b[1]) == rank),  # other problems, equally many directions
-        most=5.0,
+        most=10.0,
         repeats=1,
     )
     model = fit(large, rank, "product", lam=100.0)

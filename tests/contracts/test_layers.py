@@ -12,6 +12,7 @@ SRC = ROOT / "src" / "gonio"
 FLOORS = {
     "errors": 0,
     "check": 1,
+    "written": 1,
     "progress": 1,
     "parallel": 1,
     "rows": 2,

@@ -17,6 +17,16 @@ MODELS = {
 }
 
 
+def sentence(text: str) -> str:
+    """The words with a capital and a full stop.
+
+    >>> sentence("the entry `link` of the file")
+    'The entry `link` of the file.'
+    """
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
 def what(s: Subject) -> Iterator[Finding]:
     """Link, shape, rank, inputs, twins, zero rows, padded rows."""
     h = s.head
@@ -31,7 +41,8 @@ def what(s: Subject) -> Iterator[Finding]:
         f"The link is {h.link}{', assumed: give link= if it is not' if assumed else ''}",
         "open" if assumed else "fact",
         h.link,
-        f"{MODELS[h.link]}. {decided.get('link', 'The link was given.')} Everything below rests on it.".strip(),
+        f"{sentence(MODELS[h.link])} {sentence('why: ' + decided.get('link', 'it was given'))} "
+        "Everything below rests on it.",
         data={"assumed": assumed, "gauge": str(gauge), "why": list(gauge.why)},
         verify="gonio info MODEL",
     )
@@ -54,9 +65,8 @@ def what(s: Subject) -> Iterator[Finding]:
         f"Inputs: {h.inputs}",
         "fact",
         str(h.inputs),
-        decided.get(
-            "inputs", "What embeddings can reach the head; impossible stays impossible under any narrower set."
-        ),
+        (sentence("why: " + decided["inputs"]) + " " if "inputs" in decided else "")
+        + "They say which embeddings can reach the head; what is impossible for them stays so for any fewer.",
     )
     if len(h.twins):
         members = sum(len(g) for g in h.twins)

@@ -153,7 +153,7 @@
       v.className = "value"; v.textContent = p[i].toFixed(4);
       li.append(n, bar, v); list.append(li);
     }
-    $("pairname").textContent = `cosine of ${name(a)} and ${name(b)}`;
+    $("pairname").textContent = `cosine of ${name(a)} and ${name(b)}${now().slice ? ", seen in this plane" : ""}`;
     $("inputs").setAttribute("aria-label", `Inputs, coloured by ${state.link === "softmax" ? "the label that wins" : "the labels that are on"}. At the pointer ${name(order[0])} has probability ${p[order[0]].toFixed(2)}.`);
     $("rows").setAttribute("aria-label", `Label vectors. ${$("pairname").textContent} is ${$("cosine").textContent}.`);
     drawInputs(); drawRows();

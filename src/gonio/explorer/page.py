@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.explorer.presets import presets
 from gonio.head import Head, Label
+from gonio.written import whole
 
 SHOWN = 60  # labels of a real head that are drawn
 
@@ -151,19 +150,9 @@ def _kept(flat: np.ndarray, bias: np.ndarray | None, reach: float, three: list[i
 
 def write(path: str | Path, text: str) -> Path:
     """Write a page into place, whole or not at all."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise GonioError(f"explore: the folder {path.parent} does not exist; make it, or choose another place.")
-    handle, temporary = tempfile.mkstemp(suffix=".html", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as f:
-            f.write(text)
-        Path(temporary).chmod(0o644)  # a page is made to be shown to others
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
+    with whole(path, "explore") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return Path(path)
 
 
 def _text(name: str) -> str:

@@ -17,8 +17,9 @@ import numpy as np
 
 from gonio.errors import GonioError
 from gonio.gauge.dial import Dialled
-from gonio.gauge.files import SAFETENSORS, Part, Table, new_file, new_folder, write_file, write_safetensors
+from gonio.gauge.files import SAFETENSORS, Part, Table, new_folder, write_file, write_safetensors
 from gonio.head import Head, Source
+from gonio.written import whole
 
 Precision = Literal["float32", "same"]
 # Tied models that can be untied, by model_type: the name their own head has then. Others keep a head under a name, or a
@@ -149,7 +150,7 @@ def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite
     if head.bias is not None:
         parts["bias"] = head.bias.astype(np.float32)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with new_file(out) as temporary:
+    with whole(out, "export") as temporary:
         write_safetensors(temporary, parts, {})
     return out
 

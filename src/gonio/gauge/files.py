@@ -98,20 +98,6 @@ def new_folder(out: Path, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def new_file(out: Path) -> Iterator[Path]:
-    handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o644)
-        os.replace(name, out)
-    except OSError as e:
-        raise GonioError(f"export: {out} could not be written ({e.strerror or e}); nothing was left behind.") from None
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
 def write_file(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
     """A file of tensors with `parts` replaced or added; the bytes of everything else are copied as they are."""
     with path.open("rb") as f:

@@ -6,8 +6,6 @@ tampered with can at worst hold certificates that do not verify.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +21,7 @@ from gonio.load.arrays import NpzArchive
 from gonio.regions.bulk import verify_all
 from gonio.regions.certificate import Certificate, NeverTies, NeverWins, Ties, Undecided, Wins
 from gonio.regions.comparison import Impossible, Possible
+from gonio.written import whole
 
 VERSION = "gonio proof 1"
 GROUPS = ("wins32", "wins64", "never", "ties", "never_ties", "undecided", "possible", "impossible")
@@ -59,14 +58,8 @@ def save(path: str | Path, certificates: Sequence[Certificate]) -> None:
     for name, several in groups.items():
         if several:
             columns |= {f"{name}_{part}": values for part, values in _columns(name, several).items()}
-    handle, temporary = tempfile.mkstemp(suffix=".npz", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            np.savez(f, **columns)  # type: ignore[arg-type]
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole(path, "proof") as temporary, temporary.open("wb") as f:
+        np.savez(f, **columns)  # type: ignore[arg-type]
 
 
 def _group(c: Certificate) -> str:
