@@ -143,15 +143,18 @@ def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> 
 @click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
 @click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--remedies", is_flag=True, help="Also the remedies the paper names (some minutes at full size).")
 @click.option("--out", metavar="FILE", help="Draw the panels here: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def figure1(users, items, rank, lam_product, lam_factors, seed, out, as_json) -> None:
+def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, as_json) -> None:
     """The paper's Figure 1 again: clusters, and how well each choice of the cosine tells them apart."""
     from gonio.factors.figure1 import figure1 as run
     from gonio.report import factors as text
 
     with _plainly():
-        found = run(users, items, rank=rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed)
+        found = run(
+            users, items, rank=rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed, remedies=remedies
+        )
     _tell(found, text.figure1, as_json)
     if out is not None:
         from gonio.factors.draw import draw
@@ -165,8 +168,9 @@ def figure1(users, items, rank, lam_product, lam_factors, seed, out, as_json) ->
 @click.option("--lam-product", type=float, default=400.0, show_default=True, help="Penalty on the product.")
 @click.option("--lam-factors", type=float, help="Penalty on each factor (the root of --lam-product).")
 @click.option("--least", type=int, default=20, show_default=True, help="Films with at least so many ratings.")
+@click.option("--remedies", is_flag=True, help="Also the remedies the paper names.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def movielens(path, rank, lam_product, lam_factors, least, as_json) -> None:
+def movielens(path, rank, lam_product, lam_factors, least, remedies, as_json) -> None:
     """Which cosine finds films of the same genre, on MovieLens-100k.
 
     PATH is a folder, or a wheel or zip, with the files ml-100k.inter and ml-100k.item inside.
@@ -176,7 +180,9 @@ def movielens(path, rank, lam_product, lam_factors, least, as_json) -> None:
 
     data = read(path)
     with _plainly():
-        found = genre_agreement(data, rank, lam_product=lam_product, lam_factors=lam_factors, least=least)
+        found = genre_agreement(
+            data, rank, lam_product=lam_product, lam_factors=lam_factors, least=least, remedies=remedies
+        )
     _tell(found, text.genres, as_json)
 
 

@@ -11,6 +11,7 @@ from gonio.factors.closed import product_weights
 from gonio.factors.fit import fit
 from gonio.factors.interactions import Interactions
 from gonio.factors.model import FactorModel
+from gonio.factors.remedied import remedied
 from gonio.factors.similar import vectors
 from gonio.factors.simulate import Separation, Simulated, separation, simulate
 
@@ -77,11 +78,13 @@ def figure1(
     lam_product: float = 10_000.0,
     lam_factors: float = 100.0,
     seed: int = 0,
+    remedies: bool = False,
 ) -> Figure1:
     """Simulate, fit both objectives in closed form, and compare every choice of the item vectors.
 
     With w = 1/(1 + lam/s^2): the answers V_k, V_k w^1/2 (D = I), V_k (s w)^1/2, V_k s w^1/2 belong to one and the same
-    objective, the penalty on the product; so does what is projected back, V_k s w.
+    objective, the penalty on the product; so does what is projected back, V_k s w. With `remedies` also the vectors
+    that the paper's remedies lead to (`gonio.factors.remedied`).
     """
     data = simulate(users, items, seed=seed)
     product = fit(data.X, rank, "product", lam=lam_product)
@@ -91,6 +94,8 @@ def figure1(
         "projected back": vectors(product.users, product.items, "projected"),
         "raw columns of X": raw(data.X),
     }
+    if remedies:
+        chosen |= remedied(data.X, rank, lam_product)
     rows = tuple(separation(name, V, data.cluster) for name, V in chosen.items())
     s = product.singular
     return Figure1(data, rank, lam_product, lam_factors, len(penalised.survive), s, chosen, rows)

@@ -15,6 +15,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.factors.figure1 import choices, raw
 from gonio.factors.fit import fit
+from gonio.factors.remedied import remedied
 from gonio.factors.similar import lists, vectors
 
 if TYPE_CHECKING:
@@ -135,11 +136,12 @@ def genre_agreement(
     k: int = 10,
     least: int = 20,
     binary: bool = True,
+    remedies: bool = False,
 ) -> GenreAgreement:
     """The k nearest films of every film with at least `least` ratings (and a genre), by each choice of the similarity.
 
     Both objectives are fitted to who rated what (binary) or to the ratings; lam_factors is the root of lam_product
-    unless given, as in the paper.
+    unless given, as in the paper. With `remedies` also the vectors that the paper's remedies lead to.
     """
     X = data.X.copy()
     if binary:
@@ -152,6 +154,8 @@ def genre_agreement(
         "projected back": vectors(product.users, product.items, "projected"),
         "raw columns of X": raw(X),
     }
+    if remedies:
+        chosen |= remedied(X, rank, lam_product)
     films = np.flatnonzero((data.counts >= least) & data.has.any(axis=1))
     if len(films) <= k:
         raise GonioError(f"movielens: {len(films)} films have {least} ratings and a genre; more than {k} are needed.")

