@@ -1,9 +1,8 @@
-"""GGUF files: written by the package gguf, read by our own strict reader, and broken in many ways."""
+"""GGUF files: written by the package gguf, read by our own strict reader."""
 
 from __future__ import annotations
 
 import pickle
-import struct
 import sys
 from pathlib import Path
 
@@ -11,81 +10,26 @@ import numpy as np
 import pytest
 
 from gonio import inputs
-from gonio.errors import GonioError, LoadError, MissingExtraError
-from gonio.head import Head, Source
+from gonio.errors import LoadError, MissingExtraError
 from gonio.load import gguf as ours
 from gonio.load import gguf_file, load
-from tests.mutate import survives
-
-gguf = pytest.importorskip("gguf")
-TYPES = gguf.GGMLQuantizationType
-N, D = 12, 256
-RNG = np.random.default_rng(0)
-TABLE = RNG.standard_normal((N, D)).astype(np.float32)
-GAIN = RNG.uniform(0.5, 2, D).astype(np.float32)
-SHIFT = RNG.standard_normal(D).astype(np.float32)
-TOKENS = [f"token{i}" for i in range(N)]
-RMS = {"attention.layer_norm_rms_epsilon": 1e-5}
-LAYER = {"attention.layer_norm_epsilon": 1e-5}
-
-
-def written(path: Path, arch: str, tensors: dict, *, tokens=TOKENS, kind=TYPES.F32, keys=None) -> Path:
-    """A model file; tables are stored in `kind`, vectors in float32; `keys` go below the architecture's name."""
-    w = gguf.GGUFWriter(path, arch)
-    w.add_name("a model")
-    if tokens is not None:
-        w.add_tokenizer_model("gpt2")
-        w.add_token_list(tokens)
-        w.add_token_types([1] * len(tokens))
-        w.add_token_scores([0.5] * len(tokens))
-        w.add_token_merges(["a b", "c d"])
-    w.add_chat_template("{{ messages }}" * 100)
-    for key, value in (keys or {}).items():
-        put = {float: w.add_float32, int: w.add_uint32, bool: w.add_bool, list: w.add_array}[type(value)]
-        put(f"{arch}.{key}", value)
-    for name, a in tensors.items():
-        stored = kind if a.ndim == 2 and a.dtype == np.float32 else None
-        if stored in (None, TYPES.F32):
-            w.add_tensor(name, a)
-        else:
-            w.add_tensor(name, gguf.quants.quantize(a, stored), raw_dtype=stored)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return path
-
-
-def source(head: Head) -> Source:
-    assert head.source is not None
-    return head.source
-
-
-def llama(path: Path, **more) -> Path:
-    more = {"keys": {**RMS, "vocab_size": N}, **more}
-    return written(
-        path, "llama", {"token_embd.weight": -TABLE, "output_norm.weight": GAIN, "output.weight": TABLE}, **more
-    )
-
-
-def raw_type(path: Path, kind, seed: int = 0) -> tuple[Path, np.ndarray]:
-    """A llama whose output is random blocks of a type that gguf can unpack but not pack."""
-    block, size = gguf.GGML_QUANT_SIZES[kind]
-    raw = np.random.default_rng(seed).integers(0, 256, (N, D // block * size), dtype=np.uint8)
-    blocks = raw.reshape(-1, size)
-    ends = {TYPES.Q6_K: [-2], TYPES.Q4_K: [0, 2], TYPES.Q5_K: [0, 2], TYPES.Q2_K: [-4, -2], TYPES.Q3_K: [-2]}[kind]
-    for at in ends:  # the block's scales are half floats: make them small and finite
-        half = np.array([0.01], np.float16).view(np.uint8)
-        blocks[:, at] = half[0]
-        blocks[:, at + 1] = half[1]
-    w = gguf.GGUFWriter(path, "llama")
-    w.add_tensor("output.weight", raw, raw_dtype=kind)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
-    return path, raw
-
+from tests.load.gguf_made import (
+    GAIN,
+    LAYER,
+    RMS,
+    RNG,
+    SHIFT,
+    TABLE,
+    TOKENS,
+    TYPES,
+    D,
+    N,
+    gguf,
+    llama,
+    raw_type,
+    source,
+    written,
+)
 
 # -- the numbers ----------------------------------------------------------------------------------------------------
 
@@ -352,133 +296,3 @@ def test_a_split_model_with_a_part_missing_is_refused(tmp_path):
         load(first)
     with pytest.raises(LoadError, match="keep them together"):
         load(tmp_path / "other.gguf")
-
-
-# -- files that are wrong -------------------------------------------------------------------------------------------
-
-
-def packed(keys: bytes = b"", tensors: bytes = b"", counts=(0, 0), version: int = 3, rest: bytes = b"") -> bytes:
-    return b"GGUF" + struct.pack("<IQQ", version, *counts) + keys + tensors + rest
-
-
-def text(x: bytes) -> bytes:
-    return struct.pack("<Q", len(x)) + x
-
-
-def info(name: bytes, dims: list[int], kind: int = 0, offset: int = 0) -> bytes:
-    return text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)
-
-
-BIG = 2**60
-NESTED = text(b"k") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 3000
-
-
-@pytest.mark.parametrize(
-    ("raw", "says"),
-    [
-        (b"", "empty"),
-        (b"GGU", "starts with"),
-        (b"GGUF", "cut off"),
-        (b"PK\x03\x04" + bytes(100), "starts with"),
-        (packed(version=1), "version 1"),
-        (packed(version=4), "version 4"),
-        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "big-endian"),
-        (packed(counts=(BIG, 0)), "tensors are claimed"),
-        (packed(counts=(0, BIG)), "metadata are claimed"),
-        (packed(struct.pack("<Q", BIG) + bytes(20), counts=(0, 1)), "cut off"),
-        (packed(text(b"k") + struct.pack("<IQ", 8, BIG), counts=(0, 1)), "'k' needs"),
-        (packed(text(b"k") + struct.pack("<IIQ", 9, 4, BIG), counts=(0, 1)), "'k' needs"),
-        (packed(text(b"k") + struct.pack("<IIQ", 9, 8, BIG), counts=(0, 1)), "'k' needs"),
-        (packed(text(b"k") + struct.pack("<IIQ", 9, 9, BIG), counts=(0, 1)), "'k' needs"),
-        (packed(text(b"k") + struct.pack("<IIQ", 9, 8, 2) + struct.pack("<QQ", 2**63, 0), counts=(0, 1)), "'k' needs"),
-        (packed(NESTED, counts=(0, 1)), "nested too deeply"),
-        (packed(text(b"k") + struct.pack("<IQ", 77, 0), counts=(0, 1)), "unknown kind 77"),
-        (packed((text(b"k") + struct.pack("<IB", 0, 1)) * 2, counts=(0, 2)), "'k' twice"),
-        (packed(text(b"general.alignment") + struct.pack("<II", 4, 3), counts=(0, 1)), "power of two"),
-        (packed(b"", info(b"output.weight", [4, 4]) * 2, counts=(2, 0)), "after 1 others"),
-        (packed(b"", info(b"output.weight", [1] * 5), counts=(1, 0)), "5 axes"),
-        (packed(b"", text(b"output.weight") + struct.pack("<I", 2**32 - 1) + bytes(40), counts=(1, 0)), "axes"),
-        (packed(b"", info(b"output.weight", [4, 0]), counts=(1, 0)), "axes"),
-        (packed(b"", info(b"output.weight", [4, 4], 0, 7), counts=(1, 0), rest=bytes(200)), "offset 7"),
-        (packed(b"", info(b"output.weight", [4, 4], 0, 2**63), counts=(1, 0), rest=bytes(200)), "cut off"),
-        (packed(b"", info(b"output.weight", [100_000, 100_000]), counts=(1, 0), rest=bytes(99)), "40,000,000,"),
-        (packed(b"", info(b"output.weight", [BIG, BIG]), counts=(1, 0), rest=bytes(99)), "cut off"),
-        (packed(b"", info(b"output.weight", [BIG, BIG], 8), counts=(1, 0), rest=bytes(99)), "cut off"),
-        (packed(b"", info(b"output.weight", [4, 4], 8), counts=(1, 0), rest=bytes(99)), "packed by 32"),
-        (packed(b"", info(b"output.weight", [4, 4], 26), counts=(1, 0), rest=bytes(99)), "I32"),
-        (packed(b"", info(b"output.weight", [4, 4], 4), counts=(1, 0), rest=bytes(99)), "ggml type 4"),
-        (
-            packed(b"", info(b"blk.0.ffn.weight", [4, 4]), counts=(1, 0), rest=bytes(99)),
-            r"blk.0.ffn.weight \(4x4 float32\)",
-        ),
-        (packed(b"", info(b"output.weight", [16]), counts=(1, 0), rest=bytes(99)), "two axes"),
-        (packed(b"", info(b"v.weight", [16]), counts=(1, 0), rest=bytes(99)), "no two-dimensional"),
-    ],
-)
-def test_lying_files_are_refused_in_one_sentence(tmp_path, raw, says):
-    path = tmp_path / "m.gguf"
-    path.write_bytes(raw)
-    with pytest.raises(LoadError, match=says) as e:
-        ours.draft(path, None)
-    assert "\n" not in str(e.value)
-
-
-def test_an_endless_header_in_a_sparse_file_is_refused(tmp_path):
-    path = tmp_path / "m.gguf"
-    count = (1 << 35) // 8
-    path.write_bytes(packed(text(b"k") + struct.pack("<IIQ", 9, 8, count), counts=(0, 1)))
-    with path.open("r+b") as f:
-        f.truncate(1 << 36)
-    with pytest.raises(LoadError, match="'k' needs"):
-        ours.draft(path, None)
-
-
-def test_a_vocabulary_without_weights_is_told_apart(tmp_path):
-    path = tmp_path / "m.gguf"
-    w = gguf.GGUFWriter(path, "llama")
-    w.add_token_list(TOKENS)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.close()
-    with pytest.raises(LoadError, match="a vocabulary of 12 tokens and no tensors"):
-        load(path)
-
-
-def test_a_norm_or_bias_of_the_wrong_length_is_refused(tmp_path):
-    for i, (name, size) in enumerate([("output_norm.weight", D - 1), ("output_norm.bias", 3), ("output.bias", N + 1)]):
-        tensors = {"output.weight": TABLE, "output_norm.weight": GAIN, name: np.ones(size, np.float32)}
-        with pytest.raises(LoadError, match=rf"{name} has shape \({size},\)"):
-            load(written(tmp_path / f"{i}.gguf", "phi2", tensors))
-
-
-@pytest.mark.parametrize("kind", ["F32", "F16", "BF16"])
-def test_nan_is_named_with_its_place(tmp_path, kind):
-    table = TABLE.copy()
-    table[3, 5] = np.nan
-    path = written(tmp_path / "m.gguf", "llama", {"output.weight": table}, kind=TYPES[kind])
-    with pytest.raises(GonioError, match=r"W\[3, 5\] is nan"):
-        load(path)
-
-
-@pytest.mark.parametrize("key", ["logit_scale", "final_logit_softcapping", "vocab_size"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, [1, 2]])
-def test_numbers_of_the_metadata_must_be_finite_numbers(tmp_path, key, value):
-    with pytest.raises(LoadError, match="a finite number is needed"):
-        load(llama(tmp_path / "m.gguf", keys={key: value}))
-
-
-def test_a_truncated_model_is_refused_wherever_it_ends(tmp_path):
-    whole = llama(tmp_path / "m.gguf", kind=TYPES.Q8_0).read_bytes()
-    path = tmp_path / "cut.gguf"
-    for size in np.linspace(0, len(whole) - 40, 60).astype(int):
-        path.write_bytes(whole[:size])
-        with pytest.raises(LoadError):
-            load(path)
-
-
-@pytest.mark.parametrize("kind", ["F32", "Q8_0", "Q4_0"])
-def test_damaged_files_give_a_head_or_one_sentence(tmp_path, kind):
-    tensors = {"output_norm.weight": GAIN[:32], "output.weight": TABLE[:4, :32]}
-    keys = {**RMS, "vocab_size": 4, "logit_scale": 0.5, "final_logit_softcapping": 30.0}
-    good = written(tmp_path / "m.gguf", "llama", tensors, tokens=TOKENS[:4], kind=TYPES[kind], keys=keys).read_bytes()
-    survives(tmp_path / "x.gguf", good, 250)

@@ -12,7 +12,7 @@ from gonio import check
 from gonio.errors import GonioError
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import Chain, Transform
-from gonio.head import Head, Label
+from gonio.head import Head
 from gonio.nearest import nearest_by_cosine
 
 if TYPE_CHECKING:
@@ -123,6 +123,3 @@ def _pair(head: Head, pair: Any) -> tuple[int, int]:
     if a == b:
         raise GonioError(f"audit: {head.labels[a]!r} is one label; a pair needs two.")
     return a, b
-
-
-Labels = tuple[Label, Label]

@@ -100,7 +100,7 @@ def cosine_range(model: FactorModel, a: Any, b: Any) -> Reach:
 
     Only one value where the training leaves no rescaling open.
     """
-    x, y = (_clean(model.items)[model.index(i)] for i in (a, b))
+    x, y = (clean(model.items)[model.index(i)] for i in (a, b))
     if model.trained == "factors" or model.link == "cosine":
         from gonio.gauge.reach import cosine
 
@@ -124,7 +124,7 @@ def user_item_range(model: FactorModel, user: int, item: Any) -> Reach:
     return user_item(p, q)
 
 
-def _clean(items: np.ndarray) -> np.ndarray:
+def clean(items: np.ndarray) -> np.ndarray:
     """The items with what rounding left of zeros set to zero, since the ranges ask for signs."""
     top = np.abs(items).max(axis=0)
     return np.where(np.abs(items) <= ZERO * top, 0.0, items)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.factors.rescale import _clean, singular_form
+from gonio.factors.rescale import clean, singular_form
 from gonio.factors.similar import lists, unit_rows
 from gonio.gauge.ranges import item_item
 from gonio.parallel import spans
@@ -165,7 +165,7 @@ def signs(items: np.ndarray, *, left_open: bool = True) -> Signs:
 
     Where nothing is left open, the sign each pair has.
     """
-    items = _clean(np.asarray(items, np.float64))
+    items = clean(np.asarray(items, np.float64))
     items = items[items.any(axis=1)]
     n = len(items)
     S = (np.sign(items) if left_open else unit_rows(items)).astype(np.float32 if left_open else np.float64)
@@ -200,7 +200,7 @@ def survival(items: np.ndarray, near: np.ndarray, asked: np.ndarray, on_progress
     Refuted by an example: a rescaling under which k others are nearer. Proven by the ranges of FACTS 2.2: fewer than k
     others can ever come above the least cosine that the pair can have.
     """
-    items = _clean(items)
+    items = clean(items)
     k = near.shape[1]
     refuted = np.zeros(near.shape, bool)
     size = np.sqrt((items**2).mean(axis=0))

@@ -100,7 +100,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 def _name(source: Source, config: Mapping[str, Any], place: Path, alone: str) -> str:
     """The tensor that is to hold the new head: the one it was read from, or a new one for a tied head."""
-    from gonio.load.checkpoint import CLASS_HEADS, TOKEN_HEADS
+    from gonio.load.weights import CLASS_HEADS, TOKEN_HEADS
 
     tensor = source.tensors["W"]
     if not config or any(tensor == h or tensor.endswith("." + h) for h in (*TOKEN_HEADS, *CLASS_HEADS)):

@@ -95,13 +95,13 @@ def arrange(rows: list[list[int]]) -> Arrangement:
     kept = list(found)
     columns = _independent(kept, width)
     whole = tuple(tuple(row[c] for c in columns) for row in kept)
-    A = np.array([_unit(row) for row in whole]).reshape(len(whole), len(columns))
+    A = np.array([near_unit(row) for row in whole]).reshape(len(whole), len(columns))
     for x in (A, plane, sign):
         x.flags.writeable = False
     return Arrangement(whole, A, plane, sign, tuple(columns), width)
 
 
-def _unit(row: tuple[int, ...]) -> list[float]:
+def near_unit(row: tuple[int, ...]) -> list[float]:
     """The row divided by a power of two near its largest entry, each entry rounded once."""
     top = 1 << max(max(abs(x) for x in row).bit_length() - 1, 0)
     return [x / top for x in row]

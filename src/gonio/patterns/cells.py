@@ -37,7 +37,7 @@ def padded(n):
 
 
 @njit(**OPTIONS)
-def _signs(q0, q1, a, b, bound, bits):
+def signs(q0, q1, a, b, bound, bits):
     """Bits of at most 64 rows: which are positive at the point (b, -a), and which may be zero there."""
     positive = NONE
     doubt = NONE
@@ -49,7 +49,7 @@ def _signs(q0, q1, a, b, bound, bits):
 
 
 @njit(**OPTIONS)
-def _coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, size, own):
+def coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, size, own):
     """c_1 = sum_k Y_k a_k + first a_0 for S with each leaf j in begin..end; `own` gets the bits of Y_k > 0.
 
     Back-substitution over the stored pivots, all leaves at once. M sums the absolute values of the terms through all
@@ -161,7 +161,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
             bound = worst * (far + 2 * e[0]) + wide * (e[0] + 2 * UNIT * far)
             for w in range(words):
                 i, k = 64 * w, min(ld, 64 * w + 64)
-                p, z = _signs(q0[i:k], q1[i:k], -z1, z0, bound, bits[i:k])
+                p, z = signs(q0[i:k], q1[i:k], -z1, z0, bound, bits[i:k])
                 if w == 0:
                     p |= ONE
                     z &= ~ONE
@@ -199,7 +199,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
                 begin = 1
                 if depth > last:  # a single leaf was asked for
                     begin, end = prefix[last], prefix[last] + 1
-                _coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, terms, own)
+                coordinates(Q, col, row, pivot, bits, t, n, begin, end, Y, M, first, terms, own)
                 for j in range(end - 1, begin - 1, -1):
                     a, b, ej = q0[j], q1[j], e[j]
                     if a0 * b - a1 * a < 0:
@@ -209,7 +209,7 @@ def list_cells(A, E0, prefix, high, low, leaves, out, unsure, unsure_at):
                     wrong = weak[t]
                     for w in range(words):
                         i, k = 64 * w, min(ld, 64 * w + 64)
-                        p, z = _signs(q0[i:k], q1[i:k], a, b, bound, bits[i:k])
+                        p, z = signs(q0[i:k], q1[i:k], a, b, bound, bits[i:k])
                         mine = F[t, w] | (bits[j] if j >> 6 == w else NONE)
                         if z != mine:
                             wrong = True

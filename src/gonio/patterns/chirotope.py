@@ -16,9 +16,9 @@ from numba import njit
 
 from gonio import check
 from gonio.errors import GonioError
-from gonio.patterns.arrangement import Arrangement, arrange, whole_rows
+from gonio.patterns.arrangement import Arrangement, arrange, near_unit, whole_rows
 from gonio.patterns.cells import OPTIONS, UNIT
-from gonio.patterns.flats import _inverse, _vanishes
+from gonio.patterns.modular import inverse_modulo, vanishes
 from gonio.patterns.residues import residues
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _minors(A, E0, R0, primes, store, out, unsure):
                         v = a * y[j] - b * x[j]
                         bound = ei[j] * (far + 2 * e[i]) + (e[i] + 2 * UNIT * far) * (abs(x[j]) + abs(y[j]))
                         if abs(v) <= bound:
-                            if K and _vanishes(R, primes, t, i, i + 1 + j):
+                            if K and vanishes(R, primes, t, i, i + 1 + j):
                                 if store:
                                     out[pos + j] = 0
                                 continue
@@ -201,7 +201,7 @@ def _minors(A, E0, R0, primes, store, out, unsure):
                 s[z] = max(s[z], abs(x))
             for k in range(K):
                 pr = primes[k]
-                f = R[t, k, c, i] * _inverse(R[t, k, p, i], pr)
+                f = R[t, k, c, i] * inverse_modulo(R[t, k, p, i], pr)
                 f -= np.floor(f / pr) * pr
                 for z in range(i, n):
                     x = f * R[t, k, p, z]
@@ -254,10 +254,8 @@ def chirotope(table: Any) -> Int[np.ndarray, " minors"]:
     if r == 0:
         return np.zeros(0, np.int8)
     if r == 1:
-        return _aligned(np.array([(row[0] > 0) - (row[0] < 0) for row in whole], np.int8))
-    from gonio.patterns.arrangement import _unit
-
-    A = np.array([_unit(row) if any(row) else [0.0] * r for row in whole])
+        return aligned(np.array([(row[0] > 0) - (row[0] < 0) for row in whole], np.int8))
+    A = np.array([near_unit(row) if any(row) else [0.0] * r for row in whole])
     kept = Arrangement(whole, A, full.plane, full.sign, full.columns, full.width)
     out = np.zeros(math.comb(n, r), np.int8)
     for attempt in range(8):
@@ -267,11 +265,11 @@ def chirotope(table: Any) -> Int[np.ndarray, " minors"]:
         if doubts <= len(unsure) and not (unsure[:doubts, r] < 0).any():
             for *which, at in unsure[:doubts].tolist():
                 out[at] = exact_sign([whole[i] for i in which])
-            return _aligned(out)
+            return aligned(out)
     raise GonioError("chirotope: rounding leaves too many minors in doubt; the rows' sizes differ too much for floats.")
 
 
-def _aligned(signs: np.ndarray) -> np.ndarray:
+def aligned(signs: np.ndarray) -> np.ndarray:
     """The signs, all turned where the first that is not 0 is -."""
     for start in range(0, len(signs), 4096):
         first = np.flatnonzero(signs[start : start + 4096])[:1]
@@ -325,7 +323,7 @@ def same_matroid(first: Any, second: Any, *, eps: float | None = None) -> SameMa
 
     With eps the matrices must have full column rank and the minors are compared as they stand, as floats.
     """
-    a, b = (chirotope(x) if eps is None else _aligned(minor_signs(x, eps)) for x in (first, second))
+    a, b = (chirotope(x) if eps is None else aligned(minor_signs(x, eps)) for x in (first, second))
     n = len(first)
     if len(second) != n:
         raise GonioError(f"same_matroid: the matrices have {n} and {len(second)} rows; they need as many.")

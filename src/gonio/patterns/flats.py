@@ -16,7 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gonio.patterns.cells import FAINT, NONE, ONE, OPTIONS, UNIT, _coordinates, _signs, padded
+from gonio.patterns.cells import FAINT, NONE, ONE, OPTIONS, UNIT, coordinates, padded, signs
+from gonio.patterns.elimination import null_vector, solve
+from gonio.patterns.modular import inverse_modulo, parallel, vanishes
 
 DONE, FULL, DOUBT, UNLUCKY = 0, 1, 2, 3
 
@@ -57,67 +59,6 @@ class Walk:
 
 
 @njit(**OPTIONS)
-def _null(M, R, D, z, order):
-    """z with M z = 0 for the R = D - 1 rows of M, by elimination with full pivoting."""
-    for c in range(D):
-        order[c] = c
-    for a in range(R):
-        br, bc, best = a, a, -1.0
-        for i in range(a, R):
-            for c in range(a, D):
-                if abs(M[i, c]) > best:
-                    best, br, bc = abs(M[i, c]), i, c
-        for c in range(D):
-            M[a, c], M[br, c] = M[br, c], M[a, c]
-        for i in range(R):
-            M[i, a], M[i, bc] = M[i, bc], M[i, a]
-        order[a], order[bc] = order[bc], order[a]
-        for i in range(R):
-            if i != a:
-                f = M[i, a] / M[a, a]
-                for c in range(a, D):
-                    M[i, c] -= f * M[a, c]
-    for a in range(R):
-        z[order[a]] = -M[a, D - 1] / M[a, a]
-    z[order[D - 1]] = 1.0
-
-
-@njit(**OPTIONS)
-def _solve(S, D, x):
-    """x with S[:, :D] x = S[:, D], by elimination."""
-    for a in range(D):
-        br = a
-        for i in range(a + 1, D):
-            if abs(S[i, a]) > abs(S[br, a]):
-                br = i
-        for c in range(D + 1):
-            S[a, c], S[br, c] = S[br, c], S[a, c]
-        for i in range(D):
-            if i != a:
-                f = S[i, a] / S[a, a]
-                for c in range(a, D + 1):
-                    S[i, c] -= f * S[a, c]
-    for a in range(D):
-        x[a] = S[a, D] / S[a, a]
-
-
-@njit(**OPTIONS)
-def _parallel(R, primes, t, D, i, j):
-    """Whether rows i and j are multiples of each other at level t, modulo every prime."""
-    for k in range(len(primes)):
-        p = primes[k]
-        for a in range(D):
-            for b in range(a + 1, D):
-                x = R[t, k, a, i] * R[t, k, b, j]
-                y = R[t, k, b, i] * R[t, k, a, j]
-                x -= np.floor(x / p) * p
-                y -= np.floor(y / p) * p
-                if x != y:
-                    return False
-    return True
-
-
-@njit(**OPTIONS)
 def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, be, y, size, order, out, pos):
     """The cell of S itself, |S| = t < r - 1: far out where S, a_0, c_1, .. vanish. True where a sign is in doubt."""
     D = r - t
@@ -130,7 +71,7 @@ def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, 
             s = max(s, abs(q[c, i]))
         for c in range(D):
             M[a, c] = q[c, i] / s
-    _null(M, D - 1, D, z, order)
+    null_vector(M, D - 1, D, z, order)
     s, m = 0.0, 0.0
     for c in range(D):
         s += q[c, n + D - 2] * z[c]
@@ -165,7 +106,7 @@ def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, 
             else:
                 seen[1] = min(seen[1], off)
         elif abs(s) <= E[t, i] * far + (D + 2) * UNIT * m:
-            if _parallel(R, primes, t, D, i, 0) and abs(q[pc, i]) > E[t, i]:
+            if parallel(R, primes, t, D, i, 0) and abs(q[pc, i]) > E[t, i]:
                 s = q[pc, i] * q[pc, 0]
             else:
                 doubt = True
@@ -176,7 +117,7 @@ def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, 
             for m_ in range(D):
                 S[c, m_] = q[c, 0 if m_ == 0 else n + m_ - 1]
             S[c, D] = q[c, n + D - 1]
-        _solve(S, D, be)
+        solve(S, D, be)
         for k in range(t - 1, -1, -1):
             qp = Q[k, col[k]]
             v = qp[n + D - 1]
@@ -194,18 +135,6 @@ def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, 
             for w in range(out.shape[1]):
                 out[pos, w] |= masks[2, k, w] if y[k] > 0 else masks[3, k, w]
     return doubt
-
-
-@njit(**OPTIONS)
-def _vanishes(R, primes, t, i, j):
-    """Whether rows i and j of width 2 are multiples of each other modulo every prime."""
-    for k in range(len(primes)):
-        p = primes[k]
-        x = R[t, k, 0, i] * R[t, k, 1, j]
-        y = R[t, k, 1, i] * R[t, k, 0, j]
-        if x - np.floor(x / p) * p != y - np.floor(y / p) * p:
-            return False
-    return True
 
 
 @njit(**OPTIONS)
@@ -243,29 +172,8 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
             now[1] = 0
             if t > 0 or only <= 0:
                 if store and _node(
-                    Q,
-                    E,
-                    R,
-                    primes,
-                    masks,
-                    row,
-                    col,
-                    pivot,
-                    t,
-                    n,
-                    r,
-                    tol,
-                    seen,
-                    M,
-                    S,
-                    z,
-                    be,
-                    y,
-                    size,
-                    order,
-                    out,
-                    pos,
-                ):
+                    Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, be, y, size, order, out, pos,
+                ):  # fmt: skip
                     return pos, DOUBT
                 pos += 1
             if t == 0 and only == 0:
@@ -275,7 +183,7 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
                 q0, q1, e, F = Q[t, 0], Q[t, 1], E[t], masks[0, t]
                 a0, a1 = q0[0], q1[0]
                 if store:
-                    _coordinates(Q, col, row, pivot, bits, t, n, 0, m, Y, T, first, size, own)
+                    coordinates(Q, col, row, pivot, bits, t, n, 0, m, Y, T, first, size, own)
                 for w in range(words):
                     masks[1, t, w] = F[w]
                 wide, worst = 0.0, 0.0  # one bound for all rows: they have about one length
@@ -292,7 +200,7 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
                     bound = tol * length if tol > 0 else worst * (length + 2 * ej) + wide * (ej + 2 * UNIT * length)
                     for w in range(words):
                         lo, hi = 64 * w, min(ld, 64 * w + 64)
-                        p, zz = _signs(q0[lo:hi], q1[lo:hi], sign * a, sign * b, bound, bits[lo:hi])
+                        p, zz = signs(q0[lo:hi], q1[lo:hi], sign * a, sign * b, bound, bits[lo:hi])
                         zz &= ~F[w]
                         if tol > 0:
                             for i in range(lo, min(n, hi)):
@@ -304,7 +212,7 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
                                         seen[1] = min(seen[1], v)
                         elif zz:
                             for i in range(lo, hi):
-                                if i != j and zz & bits[i] and not _vanishes(R, primes, t, i, j):
+                                if i != j and zz & bits[i] and not vanishes(R, primes, t, i, j):
                                     v = abs(q0[i] * b - q1[i] * a)
                                     mine = abs(q0[i]) + abs(q1[i])
                                     if v <= e[i] * (length + 2 * ej) + (ej + 2 * UNIT * length) * mine:
@@ -387,7 +295,7 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
         en[j] = 0.0
         for k in range(K):
             p = primes[k]
-            inverse[k] = _inverse(R[t, k, p_, j], p)
+            inverse[k] = inverse_modulo(R[t, k, p_, j], p)
             cc = 0
             for c in range(D):
                 if c == p_:
@@ -453,13 +361,3 @@ def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
         now[1] = 1
     now[0] = -1
     return pos, DONE
-
-
-@njit(**OPTIONS)
-def _inverse(a, p):
-    """1 / a modulo the prime p, both whole numbers in floats."""
-    x, y, u, v = np.int64(a), np.int64(p), np.int64(1), np.int64(0)
-    while x > 1:
-        q = y // x
-        x, y, u, v = y - q * x, x, v - q * u, u
-    return np.float64(u if u >= 0 else u + np.int64(p))

@@ -11,7 +11,7 @@ import numpy as np
 
 from gonio.gauge.invariance import braid
 from gonio.parallel import in_threads
-from gonio.patterns.chirotope import _aligned, minor_signs
+from gonio.patterns.chirotope import aligned, minor_signs
 from gonio.patterns.reconstruct import cosines, factor
 
 
@@ -47,7 +47,7 @@ def passes(run: Run, eps: float = 1e-10) -> bool:
     """Whether rows rebuilt from the Gram or cosine matrix have the signs of all maximal minors, up to one sign."""
     W = rows(run)
     G = cosines(W) if run.cosine else W @ W.T
-    a, b = (_aligned(minor_signs(X, eps)) for X in (W, factor(G)))
+    a, b = (aligned(minor_signs(X, eps)) for X in (W, factor(G)))
     return a.shape == b.shape and bool((a == b).all())
 
 

@@ -17,10 +17,9 @@ from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.inputs import AllInputs
 from gonio.patterns.arrangement import Arrangement, arrange, whole_rows
-from gonio.patterns.counts import count_label_sets
-from gonio.patterns.listing import Cursor, Listing, _pack, unpack
+from gonio.patterns.listing import Cursor, Listing, pack, unpack
 from gonio.patterns.merge import merge
-from gonio.patterns.pattern import LIMIT, Block, Patterns
+from gonio.patterns.pattern import LIMIT, Block, Patterns, check_tolerance
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
@@ -95,15 +94,7 @@ class LabelSets(Patterns):
 
     def _gap(self) -> None:
         if self.tol is not None and self.arrangement.rank > 1:
-            low, high = self.listing.gap
-            if low * 10 > high:
-                raise GonioError(
-                    f"label_sets: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and "
-                    "the smallest "
-                    f"taken as it is {high:.3g}; they are not apart, so the answer would be neither the one nor "
-                    "the other. "
-                    f"Choose a tolerance in a gap, or exact=True."
-                )
+            self._apart(*self.listing.gap)
 
     def blocks(self, after: Cursor = (0, 0), on_progress: Callable | None = None) -> Iterator[Block]:
         """The label sets in blocks of 64-bit words, from a cursor on; every other block is the one before negated."""
@@ -114,7 +105,7 @@ class LabelSets(Patterns):
                 yield Block(np.zeros((1, max(1, (self.head.shape[0] + 63) // 64)), np.uint64), (1, 0))
             return
         n, seen, total = self.head.shape[0], 0, self.most
-        full = _pack(np.array([[i not in self.dropped for i in range(n)]]))[0]
+        full = pack(np.array([[i not in self.dropped for i in range(n)]]))[0]
         for words, cursor in self.listing.blocks(after):
             packed = words if self._plain else self._in_label_order(words)
             yield Block(packed, cursor) if self.extra else Block(np.concatenate([packed, packed ^ full]), cursor)
@@ -129,7 +120,7 @@ class LabelSets(Patterns):
         plane = a.plane[rows]
         out = bits[:, np.maximum(plane, 0)] == (a.sign[rows] > 0)
         out[:, plane < 0] = False
-        return _pack(out)
+        return pack(out)
 
     def rows(self, block: Block) -> Integer[np.ndarray, "patterns labels"]:
         """The label sets of a block as int8 rows of +1 and -1."""
@@ -195,10 +186,7 @@ def label_sets(
     """
     if head.link == "cosine":
         raise GonioError("label_sets: the link is cosine, whose rows are compared with each other and not thresholded.")
-    if tol is not None and not (np.isfinite(tol) and 0 < tol < 0.1):
-        raise GonioError(f"label_sets: tol is {tol}; a number between 0 and 0.1 is needed, such as 1e-9.")
-    if not exact and tol is None:
-        raise GonioError("label_sets: exact=False needs tol=, the size up to which values count as zero.")
+    check_tolerance("label_sets", exact, tol)
     return LabelSets(head, tol, drop_zero, limit)
 
 
@@ -239,9 +227,3 @@ def _notes(head: Head, a: Arrangement, zero: list[int], drop_zero: bool, merged:
     yield from merged
     if not isinstance(head.inputs, AllInputs):
         yield f"over all inputs; what {head.inputs} allow is asked with can_label"
-
-
-def count_of(head: Head) -> int:
-    """Cover's count for a head of this shape in general position."""
-    n, d = head.shape
-    return count_label_sets(n, min(n, d), bias=head.bias is not None)

@@ -86,7 +86,7 @@ class Listing:
             return
         if a.rank == 1:
             if after == (0, 0):
-                yield _pack(np.ones((1, a.planes), bool)), (1, 0)
+                yield pack(np.ones((1, a.planes), bool)), (1, 0)
             return
         few = self.most < SMALL
         threads = 1 if few else None
@@ -134,7 +134,7 @@ class Listing:
             )
         for k in range(doubts):
             S = [int(j) for j in unsure[k, : r - stage - 1] if j >= 0]
-            out[at[k]] = _pack(np.array([self._exact_cell(stage, S)]) > 0)[0]
+            out[at[k]] = pack(np.array([self._exact_cell(stage, S)]) > 0)[0]
         return out
 
     def _exact_cell(self, stage: int, S: list[int]) -> list[int]:
@@ -215,7 +215,7 @@ class Listing:
             raise GonioError(f"patterns: at tolerance {self.tol:g} signs stay in doubt; choose another tolerance.")
         signs = list(self._exact_piece(first))
         if signs:
-            yield _pack(np.array(signs) > 0)
+            yield pack(np.array(signs) > 0)
 
     def _sound(self, first: int | None, attempt: int) -> bool:
         walk = self._walk(first, attempt)
@@ -253,7 +253,7 @@ class Listing:
         a = self.arrangement
         out = np.empty((count, self.words), np.uint64)
         if a.rank == 1:
-            out[:] = _pack(np.ones((1, a.planes), bool))
+            out[:] = pack(np.ones((1, a.planes), bool))
         elif self.general:
             n, r = a.planes, a.rank
             sizes = [comb(n - 1, k) for k in range(r)]
@@ -293,10 +293,10 @@ class Listing:
         A, E0, _ = self._turned
         out, unsure, at = np.empty((1, self.words), np.uint64), np.zeros((1, r), np.int64), np.zeros(1, np.int64)
         _, doubts = list_cells(A, E0, np.array(S, np.int64), 1, 1, False, out, unsure, at)
-        return _pack(np.array([self._exact_cell(0, list(S))]) > 0)[0] if doubts else out[0]
+        return pack(np.array([self._exact_cell(0, list(S))]) > 0)[0] if doubts else out[0]
 
 
-def _pack(bits: np.ndarray) -> np.ndarray:
+def pack(bits: np.ndarray) -> np.ndarray:
     """Rows of booleans as 64-bit words, bit i of the row in bit i % 64 of word i // 64."""
     n = bits.shape[1]
     padded = np.zeros((len(bits), (n + 63) // 64 * 64), bool)

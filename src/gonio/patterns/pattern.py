@@ -36,6 +36,7 @@ class Patterns(ABC):
     head: Head
     notes: tuple[str, ...]
     limit: int | None
+    tol: float | None
 
     # ----- what the two kinds say about themselves
 
@@ -133,6 +134,15 @@ class Patterns(ABC):
                 f"number, can_label or can_rank about single ones, or draw some with .sample."
             )
 
+    def _apart(self, low: float, high: float) -> None:
+        """Complain where the largest value taken for zero is not far below the smallest taken as it is."""
+        if low * 10 > high:
+            raise GonioError(
+                f"{self._name}: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and the "
+                f"smallest taken as it is {high:.3g}; they are not apart, so the answer would be neither the one nor "
+                "the other. Choose a tolerance in a gap, or exact=True."
+            )
+
     @property
     @abstractmethod
     def _name(self) -> str: ...
@@ -158,6 +168,14 @@ class Patterns(ABC):
             "share": self.share,
             "notes": list(self.notes),
         }
+
+
+def check_tolerance(who: str, exact: bool, tol: float | None) -> None:
+    """Complain about a tolerance that is none, or that is absent where it is needed."""
+    if tol is not None and not (np.isfinite(tol) and 0 < tol < 0.1):
+        raise GonioError(f"{who}: tol is {tol}; a number between 0 and 0.1 is needed, such as 1e-9.")
+    if not exact and tol is None:
+        raise GonioError(f"{who}: exact=False needs tol=, the size up to which values count as zero.")
 
 
 def _short(x: int) -> str:

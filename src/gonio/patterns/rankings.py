@@ -26,7 +26,7 @@ from gonio.patterns.counts import count_rankings
 from gonio.patterns.listing import CHECKED, SMALL, Cursor, Listing, unpack
 from gonio.patterns.merge import merge
 from gonio.patterns.orders import list_orders
-from gonio.patterns.pattern import LIMIT, Block, Patterns
+from gonio.patterns.pattern import LIMIT, Block, Patterns, check_tolerance
 from gonio.patterns.pieces import Piece, forest_pieces, in_order
 
 if TYPE_CHECKING:
@@ -177,13 +177,7 @@ class Rankings(Patterns):
 
     def _gap(self) -> None:
         if self.tol is not None and self._differences[0].rank > 1:
-            low, high = self._listing.gap
-            if low * 10 > high:
-                raise GonioError(
-                    f"rankings: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and the "
-                    "smallest "
-                    f"taken as it is {high:.3g}; they are not apart. Choose a tolerance in a gap, or exact=True."
-                )
+            self._apart(*self._listing.gap)
 
     # ----- listing
 
@@ -358,8 +352,5 @@ def rankings(
         raise GonioError(
             "rankings: the link is cosine, whose rows are compared with each other; there is no input to rank for."
         )
-    if tol is not None and not (np.isfinite(tol) and 0 < tol < 0.1):
-        raise GonioError(f"rankings: tol is {tol}; a number between 0 and 0.1 is needed, such as 1e-9.")
-    if not exact and tol is None:
-        raise GonioError("rankings: exact=False needs tol=, the size up to which values count as zero.")
+    check_tolerance("rankings", exact, tol)
     return Rankings(head, tol, drop_twins, limit)

@@ -25,7 +25,7 @@ from gonio.regions.margins import SLACK, TINY, UNIT, Places, gain_and_shift
 from gonio.regions.mean import LONG, Mean
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Int
 
 ZERO = -1  # in place of a label: the number 0
 NOBODY = np.zeros(0, np.int64)
@@ -279,9 +279,3 @@ def _exactly(head: Head, i: int, j: int, places: Places) -> float:
         over = int(mean.q) * q
         numerator, denominator = numerator * over - int(mean.p) * p * denominator, denominator * over
     return exact.rounded(numerator, denominator, up=False)
-
-
-def differences(head: Head, x: np.ndarray, above: np.ndarray, below: np.ndarray) -> Float[np.ndarray, " some"]:
-    """score_above - score_below at x, in floats."""
-    score = np.append(head.W.astype(np.float64) @ x + (0 if head.bias is None else head.bias), 0.0)
-    return score[above] - score[below]

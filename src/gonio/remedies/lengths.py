@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.remedies.remedy import Remedy
+from gonio.remedies.remedy import Remedy, judged
 
 
-def _directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows at length 1 and their lengths; zero rows stay zero. Huge and tiny rows are scaled first."""
     top = np.abs(X).max(axis=1, keepdims=True)
     safe = np.where(top > 0, top, 1)
@@ -31,16 +31,14 @@ class Normalize(Remedy):
         self.confidence = confidence
 
     def _decide(self, X, pairs, judgements):
-        from gonio.remedies.remedy import _judged
-
-        _judged(pairs, judgements, len(X), "Normalize")
+        judged(pairs, judgements, len(X), "Normalize")
         self.reason_ = "applied: normalising leaves every cosine as it is, so judged pairs cannot speak against it"
 
     def _fit(self, X):
         pass
 
     def _transform(self, X):
-        return _directions(X)[0].astype(X.dtype)
+        return directions(X)[0].astype(X.dtype)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "abstained_")
@@ -61,12 +59,12 @@ class LengthAsFeature(Remedy):
         self.confidence = confidence
 
     def _fit(self, X):
-        length = _directions(X)[1]
+        length = directions(X)[1]
         alive = length[length > 0]
         self.median_ = float(np.median(alive)) if len(alive) else 1.0
 
     def _transform(self, X):
-        u, length = _directions(X)
+        u, length = directions(X)
         return np.column_stack([u, self.weight * length / self.median_]).astype(X.dtype)
 
     def _names(self, names):

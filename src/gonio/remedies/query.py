@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gonio.remedies.lengths import _directions
+from gonio.remedies.lengths import directions
 from gonio.remedies.moments import covariance_of, mean_of
 from gonio.remedies.remedy import Remedy
 
@@ -31,7 +31,7 @@ class QueryNormalizer(Remedy):
         self.confidence = confidence
 
     def _fit(self, X):
-        U = _directions(X)[0]
+        U = directions(X)[0]
         self.mean_ = mean_of(U)
         self.covariance_ = covariance_of(U, self.mean_)
 
@@ -39,7 +39,7 @@ class QueryNormalizer(Remedy):
         return np.einsum("ij,ij->i", self._transform(A), self._with_one(B))
 
     def _transform(self, X):
-        u = _directions(X)[0].astype(np.float64)
+        u = directions(X)[0].astype(np.float64)
         mu = u @ self.mean_
         variance = np.einsum("ij,ij->i", u @ self.covariance_, u)
         sigma = np.sqrt(np.where(variance > 1e-12, variance, 0))
@@ -52,13 +52,13 @@ class QueryNormalizer(Remedy):
         return self._with_one(self._read(D, reset=False))
 
     def _with_one(self, D: np.ndarray) -> np.ndarray:
-        return np.column_stack([_directions(D)[0], np.ones(len(D))]).astype(D.dtype)
+        return np.column_stack([directions(D)[0], np.ones(len(D))]).astype(D.dtype)
 
     def scores(self, Q: Any, D: Any) -> Float[np.ndarray, "queries documents"]:
         """The scores of some queries with some documents; the plain cosines where the remedy abstained."""
         q = self.transform(Q)
         if self.abstained_:
-            return _directions(q)[0] @ _directions(self._read(D, reset=False))[0].T
+            return directions(q)[0] @ directions(self._read(D, reset=False))[0].T
         return q @ self.documents(D).T
 
     def _names(self, names):

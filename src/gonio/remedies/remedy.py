@@ -108,7 +108,7 @@ class Remedy(TransformerMixin, BaseEstimator):
     def _decide(self, X: np.ndarray, pairs: Any, judgements: Any) -> None:
         if not 0 <= self.confidence <= 1:
             raise GonioError(f"{type(self).__name__}: confidence is {self.confidence}; a number from 0 to 1 is needed.")
-        p, y = _judged(pairs, judgements, len(X), type(self).__name__)
+        p, y = judged(pairs, judgements, len(X), type(self).__name__)
         rng = np.random.default_rng(0)
         part = rng.permutation(len(p)) % FOLDS
         after = np.empty(len(p))
@@ -221,9 +221,10 @@ def resampled(x: np.ndarray, y: np.ndarray, drawn: np.ndarray) -> Float[np.ndarr
     return np.where(spread > 0, (w @ (a * b) - ma * mb) / np.where(spread > 0, spread, 1), 0.0)
 
 
-def _judged(
+def judged(
     pairs: Any, judgements: Any, n: int, who: str
 ) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"]]:
+    """Judged pairs of n rows and their judgements, checked: enough of them, within the rows, not all alike."""
     if pairs is None or judgements is None:
         raise GonioError(f"{who}: pairs and judgements belong together, and one of them is absent; give both.")
     p = np.asarray(pairs)

@@ -93,7 +93,8 @@ def rounding_before(graph: Graph, name: str) -> Rounding:
     return fixed or Rounding("unknown")
 
 
-def _bfloat16() -> np.dtype:
+def bfloat16() -> np.dtype:
+    """The dtype bfloat16, which numpy itself does not have."""
     import ml_dtypes
 
     return np.dtype(ml_dtypes.bfloat16)

@@ -1,7 +1,6 @@
-"""An ONNX file as a graph to walk: nodes by what they give out, and constants read only after their size is checked.
+"""An ONNX model as a graph to walk: nodes by what they give out, and constants followed to where they are stored.
 
-Nothing is executed. Names and attributes are taken out of the protobuf once, so that a damaged file complains here;
-a tensor's bytes are touched only when it is asked for, and external ones are memory-mapped.
+Nothing is executed: what folds into a constant (a transpose, a cast, a dequantisation) is done when it is asked for.
 """
 
 from __future__ import annotations
@@ -9,21 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gonio import check
-from gonio.errors import LoadError, missing_extra
+from gonio.errors import LoadError
 from gonio.load.draft import read_only
+from gonio.load.onnx.tensors import MOST_AXES, array_of, described, dtype_of, problem, type_name
 
-MOST_AXES = 16  # numpy stops at 64; no weight has more than five
 MOST_STEPS = 1000  # how far a walk goes before it gives up: a graph with a cycle must end it too
-
-# Tensors without raw bytes keep their numbers in a field that several types share (onnx.proto, TensorProto).
-_FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint32": "uint64_data"}
-_FIELDS |= {"uint64": "uint64_data"}
 
 
 def ops(names: str) -> frozenset[str]:
@@ -111,7 +106,7 @@ class Graph:
 
     def problem(self, what: str) -> LoadError:
         """A complaint about this file."""
-        return LoadError(f"load: {self.path}: {what}")
+        return problem(self.path, what)
 
     # -- constants --------------------------------------------------------------------------------------------------
 
@@ -135,6 +130,15 @@ class Graph:
             if isinstance(e, LoadError):
                 raise
             raise self.problem(f"the {node.op} after the constant {inner and inner.name!r} does not fit it.") from None
+
+    def _read(self, name: str) -> np.ndarray:
+        t = self.tensors[name]
+        if isinstance(t, np.ndarray):
+            return t
+        a = array_of(self.path, name, t)
+        if isinstance(a, np.memmap):  # a file of its own, beside the model's
+            self.bytes_read += a.nbytes
+        return a
 
     def scalar(self, name: str) -> float | None:
         """A constant that is one number; None where it is not."""
@@ -162,10 +166,7 @@ class Graph:
 
     def describe(self, name: str) -> tuple[tuple[int, ...], str]:
         """Shape and type of a stored tensor, without reading it."""
-        t = self.tensors[name]
-        if isinstance(t, np.ndarray):
-            return t.shape, t.dtype.name
-        return tuple(t.dims), _type_name(t.data_type)
+        return described(self.tensors[name])
 
     def rank(self, name: str) -> int | None:
         """How many axes a tensor has, where the file tells."""
@@ -198,69 +199,6 @@ class Graph:
             weightless = [i for i in node.inputs if i and i not in self.tensors]
             name = (weightless or list(node.inputs) or [""])[0]
         return None
-
-    # -- bytes ------------------------------------------------------------------------------------------------------
-
-    def _read(self, name: str) -> np.ndarray:
-        t = self.tensors[name]
-        if isinstance(t, np.ndarray):
-            return t
-        shape, kind = self.describe(name)
-        if kind in ("string", "complex64", "complex128", "int4", "uint4", "int2", "uint2", "float4e2m1"):
-            raise self.problem(f"{name!r} is stored as {kind}; 8-bit integers or floats are needed, so export it so.")
-        dtype = _dtype(kind)
-        if dtype is None:
-            raise self.problem(f"{name!r} has the unknown type number {t.data_type}; write the file again.")
-        if len(shape) > MOST_AXES or any(d <= 0 for d in shape):
-            raise self.problem(
-                f"{name!r} has shape {shape[:MOST_AXES]}; at most {MOST_AXES} axes, none empty, will do."
-            )
-        count = math.prod(shape)
-        if t.data_location == 1:
-            return self._external(name, {_text(e.key): _text(e.value) for e in t.external_data}, shape, dtype)
-        raw = t.raw_data if t.HasField("raw_data") else None
-        values = getattr(t, _FIELDS.get(kind, "int32_data"))
-        held = len(values) if raw is None else len(raw) / dtype.itemsize
-        if held != count:
-            raise self.problem(
-                f"{name!r} claims shape {shape}, which is {count:,} numbers, and the file holds {held:,.0f} of them; "
-                f"the file is damaged, so fetch it again."
-            )
-        if raw is not None:
-            return read_only(np.frombuffer(raw, dtype).reshape(shape))
-        if kind in _FIELDS:
-            a = np.array(values, dtype)
-        else:  # int32_data holds bit patterns of 16- and 8-bit floats, and values of small integers
-            bits = np.array(values, np.int32)
-            a = bits.astype(f"u{dtype.itemsize}").view(dtype) if check.is_float(dtype) else bits.astype(dtype)
-        return read_only(a.reshape(shape))
-
-    def _external(self, name: str, where: dict[str, str], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        location = where.get("location", "")
-        windows = PureWindowsPath(location)
-        if not location or "\0" in location or windows.drive or windows.root or ".." in windows.parts:
-            raise self.problem(f"{name!r} lies in {location!r}; its file must be inside the folder of the model.")
-        file = self.path.parent / PurePosixPath(location)
-        # Both may be links into one store (the hub's cache keeps files so): beside where the model really lies is fine.
-        folders = {self.path.parent.resolve(), self.path.resolve().parent}
-        if not any(file.resolve().is_relative_to(folder) for folder in folders):
-            raise self.problem(
-                f"{name!r} lies in {location!r}, a link that leaves the folder of the model; copy it there."
-            )
-        if not file.is_file():
-            raise self.problem(f"{name!r} lies in {location!r}, which is not there; put that file beside the model.")
-        needed = math.prod(shape) * dtype.itemsize
-        try:
-            offset, length = int(where.get("offset") or 0), int(where.get("length") or needed)
-        except ValueError:
-            raise self.problem(f"{name!r} has an offset or length that is no number; write the file again.") from None
-        if offset < 0 or length != needed or offset + needed > file.stat().st_size:
-            raise self.problem(
-                f"{name!r} has shape {shape}, so {needed:,} bytes, and claims {length:,} at offset {offset:,} of "
-                f"{location!r}, which has {file.stat().st_size:,}; the files do not belong together or are damaged."
-            )
-        self.bytes_read += needed
-        return np.memmap(file, dtype, "r", offset=offset, shape=shape)
 
 
 def _dequantize(graph: Graph, node: Node, c: Constant) -> Constant:
@@ -324,7 +262,7 @@ def _transpose(graph: Graph, node: Node, c: Constant) -> Constant:
 
 
 def _cast(graph: Graph, node: Node, c: Constant) -> Constant | None:
-    to = _dtype(_type_name(node.integer("to", 0)))
+    to = dtype_of(type_name(node.integer("to", 0)))
     if to is None or c.scale is not None:
         return c if c.scale is not None and to == np.float32 else None
     if check.is_float(to) and check.is_float(c.array.dtype) and to.itemsize >= c.array.dtype.itemsize:
@@ -338,92 +276,6 @@ def _same(graph: Graph, node: Node, c: Constant) -> Constant:
 
 _FOLDS = {"Identity": _same, "Cast": _cast, "Transpose": _transpose, "DequantizeLinear": _dequantize}
 _FOLDS |= dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape)
-
-
-def _type_name(number: int) -> str:
-    import onnx
-
-    try:
-        name = onnx.TensorProto.DataType.Name(number).lower()
-    except ValueError:
-        return f"type {number}"
-    return {"float": "float32", "double": "float64"}.get(name, name)
-
-
-def _dtype(kind: str) -> np.dtype | None:
-    import ml_dtypes
-
-    if kind in ("bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
-        return np.dtype(getattr(ml_dtypes, kind.replace("float8e", "float8_e")))
-    plain = {"bool", "float16", "float32", "float64"} | {f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)}
-    return np.dtype(kind).newbyteorder("<") if kind in plain else None
-
-
-def read(path: Path) -> Graph:
-    """The graph of a model file."""
-    try:
-        import onnx
-    except ImportError:
-        raise missing_extra("load", "onnx", "onnx") from None
-    graph = Graph(path)
-    if not path.is_file():  # a pipe would be waited for
-        raise graph.problem("this is not a file; the path of an ONNX model is needed.")
-    try:
-        model = onnx.load_model(path, format="protobuf", load_external_data=False)
-        _fill(graph, model)
-        graph.bytes_read = path.stat().st_size
-    except OSError as e:
-        raise graph.problem(f"the file cannot be read ({e.strerror or e}).") from None
-    except LoadError:
-        raise
-    except Exception as e:  # protobuf raises what it likes, and nothing of the file has been believed yet
-        raise graph.problem(
-            f"this is not a whole ONNX model ({type(e).__name__} while parsing); fetch the file again."
-        ) from None
-    if not graph.producers or not graph.outputs:
-        raise graph.problem("there is no graph with outputs in it; an ONNX model is needed, so fetch the file again.")
-    return graph
-
-
-def _fill(graph: Graph, model: Any) -> None:
-    g = model.graph
-    graph.opset = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")], default=1)
-    graph.metadata = {_text(p.key): _text(p.value) for p in model.metadata_props}
-    graph.outputs = [_text(o.name) for o in g.output]
-    for v in (*g.input, *g.value_info, *g.output):
-        if v.type.tensor_type.HasField("shape"):
-            graph.ranks[_text(v.name)] = len(v.type.tensor_type.shape.dim)
-    graph.tensors = {_text(t.name): t for t in g.initializer}
-    for n in g.node:
-        inputs, outputs = (tuple(map(_text, names)) for names in (n.input, n.output))
-        node = Node(_text(n.op_type), inputs, outputs, {_text(a.name): _value(a) for a in n.attribute})
-        if node.op == "Constant" and node.outputs:
-            value = next((v for k, v in node.attributes.items() if k.startswith("value")), None)
-            if isinstance(value, (int, float)) or (isinstance(value, list) and value):
-                value = read_only(np.array(value, np.int64 if np.array(value).dtype.kind == "i" else np.float32))
-            if value is not None and not isinstance(value, (bytes, list)):
-                graph.tensors[node.outputs[0]] = value
-            continue
-        for name in node.outputs:
-            if name:
-                graph.producers.setdefault(name, node)
-        for name in dict.fromkeys(node.inputs):
-            if name:
-                graph.consumers.setdefault(name, []).append(node)
-
-
-def _text(v: str | bytes) -> str:
-    """A name; protobuf gives bytes where it is not UTF-8."""
-    return v if isinstance(v, str) else v.decode("utf-8", "backslashreplace")
-
-
-def _value(a: Any) -> Any:
-    """A plain value, a TensorProto, or None for what is of no use here (subgraphs, types)."""
-    one = {1: "f", 2: "i", 3: "s", 4: "t"}.get(a.type)
-    if one:
-        return getattr(a, one)
-    several = {6: "floats", 7: "ints", 8: "strings"}.get(a.type)
-    return list(getattr(a, several)) if several else None
 
 
 def shaped(shape: Sequence[int]) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from gonio import check
 from gonio.load.draft import Draft
-from gonio.load.onnx.graph import Graph, Node, ops, read, shaped
+from gonio.load.onnx.file import read
+from gonio.load.onnx.graph import Graph, Node, ops, shaped
 from gonio.load.onnx.inputs import fed_by
 from gonio.load.onnx.labels import labels_of
 from gonio.load.onnx.product import FOUR_BIT, PRODUCTS, NotAHead, product_at

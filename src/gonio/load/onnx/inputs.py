@@ -13,7 +13,7 @@ import numpy as np
 
 from gonio.inputs import AfterLayerNorm, AllInputs, Inputs
 from gonio.load.onnx.activations import GELU, MISH, SWISH, gated
-from gonio.load.onnx.bounds import INF, MOST_DEPTH, Bounds, Rounding, _bfloat16, limit, rounding_of
+from gonio.load.onnx.bounds import INF, MOST_DEPTH, Bounds, Rounding, bfloat16, limit, rounding_of
 from gonio.load.onnx.graph import Graph, Node, ops
 from gonio.load.onnx.norms import norm_before
 
@@ -134,7 +134,7 @@ class Walk:
             half = {10: np.dtype(np.float16), 16: np.dtype("V2")}.get(node.integer("to", 0))
             if b is None or node.integer("to", 0) not in (1, 10, 11, 16):
                 return None
-            return b if half is None else _widened(b, _bfloat16() if half.kind == "V" else half)
+            return b if half is None else _widened(b, bfloat16() if half.kind == "V" else half)
         if op == "Clip":
             low = limit(graph, node, "min", 1, -INF)
             high = limit(graph, node, "max", 2, INF)

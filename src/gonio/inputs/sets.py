@@ -1,4 +1,4 @@
-"""Which embeddings can reach a head.
+"""Sets of embeddings, and the problem that a head's scores pose over each.
 
 "Impossible for every x" is sound under any of them; "possible" needs the right one. Each kind of inputs turns the
 head's scores  W x + b  into the problem they pose:  scores  V z + c  with z in a simple set, and the way back
@@ -7,7 +7,6 @@ from z to x.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -372,48 +371,3 @@ def _on_sphere(z: np.ndarray) -> np.ndarray:
 def _span(v: np.ndarray) -> str:
     low, high = float(v.min()), float(v.max())
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-
-
-SPELLINGS = "all, nonnegative, box:LOW,HIGH, observed:FILE.npy"
-
-
-def parse(text: str) -> Inputs:
-    """The inputs that a command line or a file names: all, nonnegative, box:LOW,HIGH or observed:FILE.npy.
-
-    >>> print(parse("box:-0.2785,inf"))
-    box -0.2785 <= x <= inf
-    """
-    kind, _, rest = text.strip().partition(":")
-    if kind == "all" and not rest:
-        return AllInputs()
-    if kind == "nonnegative" and not rest:
-        return Nonnegative()
-    if kind == "box" and re.fullmatch(r"[^,]+,[^,]+", rest):
-        try:
-            low, high = (float(v) for v in rest.split(","))
-        except ValueError:
-            pass
-        else:
-            return Box(low, high)
-    if kind == "observed" and rest:
-        try:
-            return Observed(np.load(rest, allow_pickle=False))
-        except (OSError, ValueError, EOFError) as e:
-            if isinstance(e, GonioError):
-                raise
-            raise GonioError(f"inputs: {rest} cannot be read as a .npy array ({e}).") from None
-    raise GonioError(f"inputs: {text!r} is not understood; write one of {SPELLINGS}.")
-
-
-def of(x: Any) -> Inputs:
-    """`x` as inputs: one of the classes of this module, or its spelling as text; None is all inputs."""
-    if x is None:
-        return AllInputs()
-    if isinstance(x, Inputs):
-        return x
-    if isinstance(x, str):
-        return parse(x)
-    raise GonioError(
-        f"inputs: a {type(x).__name__} was given; pass AllInputs(), Nonnegative(), Box(low, high), "
-        f"AfterRMSNorm(gain), AfterLayerNorm(gain, shift), Observed(F), or one of the texts {SPELLINGS}."
-    )

@@ -1,0 +1,75 @@
+"""An ONNX file taken apart: names and attributes leave the protobuf once, so that a damaged file complains here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gonio.errors import LoadError, missing_extra
+from gonio.load.draft import read_only
+from gonio.load.onnx.graph import Graph, Node
+from gonio.load.onnx.tensors import as_text
+
+
+def read(path: Path) -> Graph:
+    """The graph of a model file."""
+    try:
+        import onnx
+    except ImportError:
+        raise missing_extra("load", "onnx", "onnx") from None
+    graph = Graph(path)
+    if not path.is_file():  # a pipe would be waited for
+        raise graph.problem("this is not a file; the path of an ONNX model is needed.")
+    try:
+        model = onnx.load_model(path, format="protobuf", load_external_data=False)
+        _fill(graph, model)
+        graph.bytes_read = path.stat().st_size
+    except OSError as e:
+        raise graph.problem(f"the file cannot be read ({e.strerror or e}).") from None
+    except LoadError:
+        raise
+    except Exception as e:  # protobuf raises what it likes, and nothing of the file has been believed yet
+        raise graph.problem(
+            f"this is not a whole ONNX model ({type(e).__name__} while parsing); fetch the file again."
+        ) from None
+    if not graph.producers or not graph.outputs:
+        raise graph.problem("there is no graph with outputs in it; an ONNX model is needed, so fetch the file again.")
+    return graph
+
+
+def _fill(graph: Graph, model: Any) -> None:
+    g = model.graph
+    graph.opset = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")], default=1)
+    graph.metadata = {as_text(p.key): as_text(p.value) for p in model.metadata_props}
+    graph.outputs = [as_text(o.name) for o in g.output]
+    for v in (*g.input, *g.value_info, *g.output):
+        if v.type.tensor_type.HasField("shape"):
+            graph.ranks[as_text(v.name)] = len(v.type.tensor_type.shape.dim)
+    graph.tensors = {as_text(t.name): t for t in g.initializer}
+    for n in g.node:
+        inputs, outputs = (tuple(map(as_text, names)) for names in (n.input, n.output))
+        node = Node(as_text(n.op_type), inputs, outputs, {as_text(a.name): _value(a) for a in n.attribute})
+        if node.op == "Constant" and node.outputs:
+            value = next((v for k, v in node.attributes.items() if k.startswith("value")), None)
+            if isinstance(value, (int, float)) or (isinstance(value, list) and value):
+                value = read_only(np.array(value, np.int64 if np.array(value).dtype.kind == "i" else np.float32))
+            if value is not None and not isinstance(value, (bytes, list)):
+                graph.tensors[node.outputs[0]] = value
+            continue
+        for name in node.outputs:
+            if name:
+                graph.producers.setdefault(name, node)
+        for name in dict.fromkeys(node.inputs):
+            if name:
+                graph.consumers.setdefault(name, []).append(node)
+
+
+def _value(a: Any) -> Any:
+    """A plain value, a TensorProto, or None for what is of no use here (subgraphs, types)."""
+    one = {1: "f", 2: "i", 3: "s", 4: "t"}.get(a.type)
+    if one:
+        return getattr(a, one)
+    several = {6: "floats", 7: "ints", 8: "strings"}.get(a.type)
+    return list(getattr(a, several)) if several else None
