@@ -11,25 +11,29 @@ its 95% bootstrap interval over pairs; + and - mark what beats or loses to the p
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import html
 import json
+import re
 import struct
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-import gonio
-from gonio.remedies import Center, LengthAsFeature, QueryNormalizer, RemoveTopComponents, Standardize, Whiten
-from gonio.remedies.remedy import cosines, resampled, spearman
-from gonio.similarity import measure, word_rotators_distances
+from gonio.diagnostics.experiments.word2vec import read_corpus, train_sgns
+from gonio.diagnostics.judgements import Tried, judgements, tried
+from gonio.remedies.remedy import cosines, spearman
+from gonio.similarity import word_rotators_distances
 
 ROOT = Path(__file__).parents[1]
-RESAMPLES = 500
 
 
 def member(package: str, name: str) -> bytes:
@@ -52,6 +56,12 @@ class Judged:
     first: list[str]
     second: list[str]
     scores: np.ndarray
+
+    def known(self, space: Texts) -> Judged:
+        """Those pairs both of whose texts the space has a vector for."""
+        keep = [k for k, (a, b) in enumerate(zip(self.first, self.second, strict=True)) if space.knows(a, b)]
+        first, second = ([side[k] for k in keep] for side in (self.first, self.second))
+        return Judged(self.name, first, second, self.scores[keep])
 
 
 def words(name: str) -> Judged:
@@ -123,7 +133,11 @@ class Texts:
     name: str
     embed: Callable[[list[str]], np.ndarray]
     tokens: Callable[[str], np.ndarray] | None = None
-    info: dict = field(default_factory=dict)
+    vocabulary: frozenset[str] | None = None  # None: any text
+
+    def knows(self, *texts: str) -> bool:
+        """Whether there is a vector for each."""
+        return self.vocabulary is None or all(t in self.vocabulary for t in texts)
 
 
 def wordllama() -> Texts:
@@ -177,87 +191,49 @@ def minilm(pooling: str) -> Texts:
     return Texts(f"MiniLM, {pooling}", embed)
 
 
+def trained_here(quick: bool = False) -> Texts:
+    """Word vectors trained here by skip-gram with negative sampling, on the encyclopedia text inside gensim."""
+    name = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+    raw = bz2.decompress(member("gensim", f"gensim/test/test_data/{name}")).decode()
+    articles = re.findall(r"<text[^>]*>(.*?)</text>", raw, re.DOTALL)
+    plain = "\n".join(re.sub(r"&lt;.*?&gt;|\{\{.*?\}\}|https?\S+", " ", html.unescape(a)) for a in articles)
+    tokens = Counter(re.findall(r"[^\W\d_]+", plain.lower()))
+    joining = {w for w, c in tokens.items() if c > 0.002 * tokens.total()}  # left out, as subsampling nearly does
+    plain = re.sub(r"[^\W\d_]+", lambda m: "" if m[0].lower() in joining else m[0], plain)
+    corpus = read_corpus(plain, least=5, most=2000 if quick else 20_000)
+    inputs: Any = train_sgns(corpus, dim=100, epochs=1 if quick else 6).inputs
+    V = inputs.F
+    where = {w: k for k, w in enumerate(corpus.words)}
+    embed = lambda texts: V[[where[t] for t in texts]].astype(np.float32)  # noqa: E731
+    return Texts("SGNS trained here", embed, vocabulary=frozenset(where))
+
+
 # -- rows of the table -----------------------------------------------------------------------------------
 
 
-def interval(x: np.ndarray, y: np.ndarray, base: np.ndarray, seed: int = 0) -> str:
-    """Spearman with its interval; + or - where it differs from that of `base` in 97.5% of resamples."""
-    known = np.isfinite(x) & np.isfinite(base)
-    x, y, base = x[known], y[known], base[known]
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(len(y), np.full(len(y), 1 / len(y)), RESAMPLES)
-    draws = resampled(x, y, drawn)
-    low, high = np.quantile(draws, [0.025, 0.975])
-    gain = np.quantile(draws - resampled(base, y, drawn), [0.025, 0.975])
-    mark = " +" if gain[0] > 0 else " -" if gain[1] < 0 else ""
-    return f"{spearman(x, y):.3f} [{low:.3f}, {high:.3f}]{mark}"
+def shown(r: Tried) -> str:
+    """A row of the table: the number, its interval, + or - beside the cosine, and whether a remedy abstains."""
+    mark = {"better": " +", "worse": " -", "the same": ""}[r.beside_cosine]
+    return f"{r.rho:.3f} [{r.low:.3f}, {r.high:.3f}]{mark}" + (" (abstains)" if r.abstains else "")
 
 
-MEASURES = {
-    "cosine": "cosine",
-    "dot": "dot",
-    "Euclid": "Euclid",
-    "centred cosine": "centred cosine",
-    "whitened-centred cosine": "whitened-centred cosine",
-    "logit correlation over sentences": "logit correlation",
-    "centred-logit correlation over sentences": "centred-logit correlation",
-    "CSLS": "CSLS",
-    "local scaling": "local scaling",
-    "NICDM": "NICDM",
-    "mutual proximity": "mutual proximity",
-    "query-normalised": "query-normalised",
-    "SCALED_SIM": "SCALED_SIM",
-    "WRD as printed": "WRD as printed",
-    "radially weighted angle": "radially weighted angle",
-    "augmented cosine": "augmented cosine",
-}
-REMEDIES = {
-    "Center": Center(),
-    "Standardize": Standardize(),
-    "Whiten": Whiten(),
-    "Whiten, zca, shrinkage 0.5": Whiten("zca", shrinkage=0.5),
-    "Whiten, 64 components": Whiten(components=64),
-    "RemoveTopComponents": RemoveTopComponents(),
-    "RemoveTopComponents, 10": RemoveTopComponents(10),
-    "LengthAsFeature": LengthAsFeature(),
-    "QueryNormalizer": QueryNormalizer(),
-}
-
-
-def column(space: Texts, judged: Judged, background: list[str], inputs: list[str], quick: bool) -> dict[str, str]:
+def column(space: Texts, asked: Judged, background: list[str], inputs: list[str], quick: bool) -> dict[str, str]:
     """One column of the table: every measure and remedy on one space and one set of judgements."""
-    texts = list(dict.fromkeys([*judged.first, *judged.second, *background]))
+    asked = asked.known(space)
+    texts = [t for t in dict.fromkeys([*asked.first, *asked.second, *background]) if space.knows(t)]
     where = {t: i for i, t in enumerate(texts)}
-    i, j = (np.array([where[t] for t in side]) for side in (judged.first, judged.second))
-    X = space.embed(texts)
-    head = gonio.Head(X, link="cosine", labels=texts)
-    soft = head.replace(link="softmax")
-    F = space.embed(inputs)
-    y = judged.scores
-    base = measure("cosine")(head).pairs(i, j)
-    out = {}
-    for row, name in MEASURES.items():
-        m = measure(name)(soft if "logit" in name else head, F)
-        out[row] = interval(m.nearer * m.pairs(i, j), y, base)
-    learned = measure("judged")(head, pairs=np.column_stack([i, j]), judgements=y)
-    out["judged (ridge, out of fold)"] = interval(learned.out_of_fold, y, base)
-    if space.tokens is not None and judged.name == "STS-B":
+    pairs = np.array([[where[a], where[b]] for a, b in zip(asked.first, asked.second, strict=True)])
+    X, y = space.embed(texts), asked.scores
+    over = space.embed(inputs) if inputs else None
+    out = {r.name: shown(r) for r in judgements(X, pairs, y, inputs=over).rows}
+    if space.tokens is not None and asked.name == "STS-B":
         count = 150 if quick else len(y)
-        sides = [[space.tokens(t) for t in side[:count]] for side in (judged.first, judged.second)]
+        sides = [[space.tokens(t) for t in side[:count]] for side in (asked.first, asked.second)]
+        drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), 500)
+        base = cosines(X[pairs[:count, 0]], X[pairs[:count, 1]])
         far = word_rotators_distances(*sides)
-        out["Word Rotator's Distance"] = interval(-far, y[:count], base[:count]) + (
-            f" ({count} pairs)" if quick else ""
-        )
-    rest = np.setdiff1d(np.arange(len(X)), np.concatenate([i, j]))
-    for row, remedy in REMEDIES.items():
-        r = type(remedy)(**remedy.get_params())
-        fitted = r.fit(X[rest] if len(rest) > 2 * X.shape[1] else X)
-        if isinstance(r, QueryNormalizer):
-            after = np.einsum("ij,ij->i", fitted.transform(X[i]), fitted.documents(X[j]))
-        else:
-            after = cosines(fitted.transform(X[i]), fitted.transform(X[j]))
-        r = type(remedy)(**remedy.get_params()).fit(X, pairs=np.column_stack([i, j]), judgements=y)
-        out[row] = interval(after, y, base) + (" (abstains)" if r.abstained_ else "")
+        row = shown(tried("Word Rotator's Distance", -far, y[:count], base, drawn))
+        out["Word Rotator's Distance"] = row + (f" ({count} pairs)" if quick else "")
     return out
 
 
@@ -273,6 +249,11 @@ def tables(quick: bool = False, models: bool = True) -> dict[str, dict[str, dict
     if models:
         spaces += [minilm(p) for p in ("input table", "mean", "[CLS]")]
     out: dict[str, dict[str, dict[str, str]]] = {"words": {}, "sentences": {}}
+    made = trained_here(quick)
+    for name in ("WordSim-353", "SimLex-999"):
+        asked = words(name).known(made)
+        print(f"{made.name}, {name}", file=sys.stderr)
+        out["words"][f"{made.name}: {name} ({len(asked.scores)} pairs)"] = column(made, asked, common, [], quick)
     for space in spaces:
         if "[CLS]" not in space.name:
             for name in ("WordSim-353", "SimLex-999"):
