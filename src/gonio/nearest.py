@@ -180,11 +180,11 @@ def _fill(best: np.ndarray, near: np.ndarray, barred: np.ndarray, own: np.ndarra
 def unit_rows(rows: Rows) -> Float[np.ndarray, "labels dim"]:
     """All rows divided by their lengths, in float32; zero rows stay zero."""
     norms = rows.survey().norms
-    scale = np.where(norms > 0, 1 / np.where(norms > 0, norms, 1), 0)
+    length = np.where(norms > 0, norms, 1)[:, None]
     unit = np.empty(rows.shape, np.float32)
 
     def fill(span: tuple[int, int]) -> None:
-        unit[span[0] : span[1]] = rows[span[0] : span[1]] * scale[span[0] : span[1], None]
+        unit[span[0] : span[1]] = rows[span[0] : span[1]] / length[span[0] : span[1]]
 
     in_threads(fill, spans(rows.shape[0], 4096))
     return unit

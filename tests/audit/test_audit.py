@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import gonio
 from gonio import GonioError, Head, Nonnegative, Source
-from gonio.audit import alike, audit
+from gonio.audit import alike, audit, odd
 from gonio.audit.run import QUESTIONS
 from gonio.gauge.transforms import Translation
 from tests.strategies import heads
@@ -133,6 +133,100 @@ def test_an_interrupt_keeps_what_is_finished(monkeypatch):
     assert a["instead-stopped"].section == "open"
     assert "stopped" in repr(a)
     assert "stopped early" in a.to_html()
+
+
+def test_an_interrupt_inside_a_question_ends_the_audit_and_claims_nothing(monkeypatch):
+    from dataclasses import replace
+
+    from gonio.audit import possible
+
+    real = possible.can_win
+    monkeypatch.setattr(possible, "can_win", lambda h, **kw: replace(real(h), interrupted=True))
+    a = checked(audit(made()))
+    assert a["never-wins"].data["interrupted"]
+    assert a.unfinished == ("possible", "instead", "odd")
+    assert "not finished" in a["possible-stopped"].title
+    assert "not asked" in a["instead-stopped"].title
+    assert "ties" not in {f.key for f in a.findings}
+
+
+def around(value):
+    """Just below and just above a threshold."""
+    return value * 0.98, value * 1.02
+
+
+def test_a_common_offset_is_a_warning_from_its_threshold_on():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 30))
+    X -= X.mean(axis=0)
+    states = []
+    for share in around(odd.COMMON):  # of the mean square that is the offset's
+        W = X + np.sqrt(share / (1 - share) * (X**2).sum(axis=1).mean() / 30)
+        f = audit(Head(W, link="cosine"))["anisotropy"]
+        states.append(f.state)
+        assert f.data["mean_share"] == pytest.approx(share, rel=1e-6)
+        assert (f.state == "warning") == ("mostly the common offset" in f.says)
+    assert states == ["fine", "warning"]
+
+
+def test_lengths_that_follow_frequency_are_a_warning_from_their_threshold_on():
+    rng = np.random.default_rng(0)
+    unit = rng.normal(size=(300, 8))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    rank = np.arange(300.0)
+    for noise, state in ((3.0, "fine"), (0.7, "warning")):
+        length = 1 + (rank + noise * 300 * rng.random(300)) / 300
+        f = audit(Head(unit * length[:, None], link="cosine"), frequencies=rank + 1)["norms"]
+        assert f.state == state, f.data["frequency_correlation"]
+        assert (abs(f.data["frequency_correlation"]) >= odd.FOLLOWS) == (state == "warning")
+
+
+@pytest.mark.parametrize(
+    ("skew", "antihubs", "state"), [(2.9, 0.2, "fine"), (3.1, 0.2, "warning"), (1.0, 0.3, "warning")]
+)
+def test_hubs_are_a_warning_from_their_thresholds_on(monkeypatch, skew, antihubs, state):
+    from dataclasses import replace
+
+    real = odd.diagnostics.hubness
+    monkeypatch.setattr(
+        odd.diagnostics,
+        "hubness",
+        lambda *a, **kw: replace(real(*a, **kw), skewness=skew, antihub_rate=antihubs, hubs=()),
+    )
+    f = audit(made())["hubness"]
+    assert f.state == state
+    assert ("nobody's 10 nearest" in f.title) == (state == "warning")
+
+
+def test_equal_rows_are_no_near_duplicates_and_a_pair_is_named_once():
+    W = np.random.default_rng(1).normal(size=(30, 6))
+    W[20:] = W[0]
+    a = audit(Head(W, link="softmax"), embeddings=np.random.default_rng(2).normal(size=(50, 6)))
+    assert a["twins"].value == 11
+    assert "near-duplicates" not in {f.key for f in a.findings}
+    gaps = [frozenset(x[:2]) for x in a["cosine-against"].data["largest_gaps"]]
+    assert len(set(gaps)) == len(gaps)
+
+
+def test_the_hull_is_named_only_where_it_decides():
+    W = np.vstack([np.eye(2), -np.eye(2), [[0.1, 0.1]]])
+    assert "hull" in audit(Head(W, link="softmax"))["never-wins"].says
+    for more in ({"bias": np.zeros(5)}, {"inputs": Nonnegative()}):
+        assert "hull" not in audit(Head(W, link="softmax", **more))["never-wins"].says
+
+
+def test_long_names_are_cut_in_sentences():
+    head = Head(
+        np.random.default_rng(0).normal(size=(30, 3)), link="softmax", labels=["x" * 5000 + str(i) for i in range(30)]
+    )
+    assert max(len(f.title) + len(f.says) for f in audit(head).findings) < 1000
+
+
+def test_rows_whose_squares_no_float_holds_are_told_in_a_sentence():
+    W = np.random.default_rng(0).normal(size=(20, 3))
+    assert "divide all rows" in checked(audit(Head(W * 1e-310, link="cosine")))["odd-failed"].says
+    with pytest.raises(GonioError, match="no float holds; divide all rows by 3e.300"):
+        odd.diagnostics.anisotropy(Head(W * 1e300, link="cosine"))
 
 
 def test_a_question_that_fails_is_told_and_the_others_answered(monkeypatch):

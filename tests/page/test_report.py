@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gonio import Head, audit
+from gonio import Head, Source, audit
+from gonio.report import charts
 
 HOSTILE = [
     "<script>document.title='no'</script>", "<img src=x onerror=alert(1)>", "‮gnp.exe", "", "日本語", "😀" * 30, "a" * 500,
@@ -42,6 +43,32 @@ def test_hostile_labels_show_as_text(opened):
     assert "gonio audit" in p.title()
     assert p.locator("main img").count() == 0
     assert "\u202e" not in p.locator("main").inner_text()
+
+
+def test_hostile_names_in_titles_places_and_summaries_are_text(opened):
+    source = Source("<img src=x onerror=alert(2)>", "made", decided={"link": "<u>under</u>"})
+    W = np.random.default_rng(0).normal(size=(12, 3))
+    head = Head(W, link="softmax", labels=HOSTILE, source=source)
+    a = audit(head, embeddings=np.random.default_rng(1).normal(size=(100, 3)), pairs=[(0, 1), (2, 8), (11, 1)])
+    for text in (a.to_html(), f"<main>{a._repr_html_()}</main>"):
+        p = opened(text)
+        p.wait_for_timeout(300)
+        assert p.locator("img").count() == 0
+        assert p.locator("u").count() == 0
+        assert "document.title='no'" in p.locator("body").inner_text()
+        assert "\u202e" not in p.locator("body").inner_text()
+        assert p.title() != "no"
+
+
+def test_the_hubs_are_named_on_their_axis(opened):
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(300, 40))
+    W[:3] = 0.02 * rng.normal(size=(3, 40)) + W.mean(axis=0)  # near everything
+    head = Head(W + 0.1, link="cosine", labels=["hub <one>", "$$x$$", "hub three", *(f"label {i}" for i in range(297))])
+    f = audit(head)["hubness"]
+    names = {h[0] for h in f.data["hubs"][:20]}
+    axis = charts._hubs(f)[1].yaxis[0].major_label_overrides
+    assert {t.text for t in axis.values()} == {n[:16] for n in names}
 
 
 def test_a_head_of_fifty_thousand_labels_stays_below_two_megabytes(opened, monkeypatch):

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from gonio import AfterLayerNorm, AfterRMSNorm, Box, GonioError, Head, Nonnegative, Observed
 from gonio.head import Source
+from gonio.load import load
 from gonio.regions.certificate import CertificateError, NeverWins, Wins
 from gonio.regions.pad import TYPES, pad
+from gonio.regions.pad_export import export_padded
 
 
 def table(n, d, dtype="float32", offset=0.0, seed=0):
@@ -57,6 +59,18 @@ def test_rows_are_appended_that_never_win_as_written(dtype, kind, biased):
     assert len(repr(out).splitlines()) == 2
     if biased:
         assert out.probability < 1e-30
+
+
+def test_a_file_with_labels_is_padded_with_names_for_the_new_rows(tmp_path):
+    W = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+    np.savez(tmp_path / "m.npz", weight=W, labels=np.array([f"label {i}" for i in range(12)]), link="softmax")
+    head = load(tmp_path / "m.npz")
+    written = export_padded(pad(head, 16, "float32"), head, tmp_path / "out")
+    again = load(next((tmp_path / "out").rglob("*.npz")))
+    assert written is not None
+    assert again.shape == (16, 3)
+    assert again.labels[:12] == head.labels
+    assert len(set(again.labels)) == 16
 
 
 def test_padded_rows_of_the_file_are_replaced():

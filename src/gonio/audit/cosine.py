@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.audit.finding import Finding
+from gonio.audit.finding import Finding, short
 from gonio.audit.subject import Subject
 from gonio.errors import GonioError
 from gonio.gauge import dial, fragility, reachable
@@ -60,6 +60,10 @@ def cosine(s: Subject) -> Iterator[Finding]:
     h = s.head
     trained = (h.trained or "product") if h.link == "dot" else None
     state, title, says, theorem = VERDICTS[h.link, trained]
+    if h.link == "softmax" and h.shape[1] == 1:  # a line has two directions: nothing lies between them
+        says = (
+            "One number added to all rows changes no probability and gives the pair the cosine 1 or -1, as one likes."
+        )
     yield Finding("single-cosine", "cosine", title, state, None, says, theorem=theorem, data={"link": h.link})  # type: ignore[arg-type]
     if s.pair is None:
         return
@@ -71,7 +75,7 @@ def cosine(s: Subject) -> Iterator[Finding]:
 def _pairs(s: Subject) -> Iterator[Finding]:
     h = s.head
     for a, b in (s.pairs or (s.pair,))[:10]:  # type: ignore[union-attr]
-        names = f"{h.labels[a]!r} and {h.labels[b]!r}"
+        names = f"{short(h.labels[a])} and {short(h.labels[b])}"
         value = cosine_of(h[a].astype(np.float64), h[b].astype(np.float64))
         table = reachable(h, a, b)
         reach = table.get("translation") or table.get("linear") or table["all"]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+LONG = 40  # characters of a label's name in a sentence
+
 State = Literal["fact", "convention", "fine", "warning", "open"]
 
 SECTIONS = {
@@ -25,6 +27,15 @@ STATES: dict[State, str] = {
     "warning": "worth acting on",
     "open": "not decided",
 }
+
+
+def short(label: str) -> str:
+    """A label's name in quotes, cut where it is long.
+
+    >>> short("dog"), len(short("x" * 500))
+    ("'dog'", 42)
+    """
+    return repr(label if len(label) <= LONG else label[: LONG - 1] + "…")
 
 
 @dataclass(frozen=True)

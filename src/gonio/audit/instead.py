@@ -86,7 +86,10 @@ def instead(s: Subject) -> Iterator[Finding]:
     plain = measure("cosine")(h).pairs(c, d)
     random = m.pairs(c, d)
     gap = np.abs(other - cosines)
-    far = np.argsort(-np.where(np.isnan(gap), -1, gap), kind="stable")[:SHOWN]
+    seen: dict[tuple[int, int], int] = {}  # a pair counts once, whichever of the two named the other
+    for i in np.argsort(-np.where(np.isnan(gap), -1, gap), kind="stable"):
+        seen.setdefault((min(int(a[i]), int(b[i])), max(int(a[i]), int(b[i]))), int(i))
+    far = list(seen.values())[:SHOWN]
     defined = ~(np.isnan(plain) | np.isnan(random))
     with np.errstate(all="ignore"):
         r = float(np.corrcoef(plain[defined], random[defined])[0, 1]) if defined.sum() > 2 else float("nan")

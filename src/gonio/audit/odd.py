@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from gonio import diagnostics
-from gonio.audit.finding import Finding
+from gonio.audit.finding import Finding, short
 from gonio.audit.subject import Subject
 from gonio.nearest import nearest_by_cosine
 
 SKEW, ANTIHUBS = 3.0, 0.25  # skewness of N_k and share of labels in no list from which hubs are worth a warning
 COMMON = 0.5  # mean cosine of random pairs, or share of the mean vector, from which cosines are mostly one offset
+FOLLOWS = 0.5  # rank correlation of length and frequency from which lengths carry frequency
 NAMES = 50
 
 
@@ -53,8 +54,12 @@ def _anisotropy(s: Subject) -> Iterator[Finding]:
             if common >= COMMON
             else "No large common offset."
         )
-        + f" The largest direction has {a.top_share:.0%} of the variance; effective rank {a.effective_rank:.1f}, "
-        f"IsoScore {a.isoscore:.2f}.",
+        + (
+            f" The largest direction has {a.top_share:.0%} of the variance; effective rank {a.effective_rank:.1f}, "
+            f"IsoScore {a.isoscore:.2f}."
+            if np.isfinite([a.top_share, a.effective_rank, a.isoscore]).all()
+            else ""
+        ),
         threshold=COMMON,
         data={
             "spectrum": [float(x) for x in a.spectrum[:256]],
@@ -72,11 +77,12 @@ def _hubs(s: Subject) -> Iterator[Finding]:
     r = diagnostics.hubness(h, s.k, neighbours=near)
     bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
     top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
+    alone = f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest"
     yield Finding(
         "hubness",
         "odd",
-        f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest, while {top[0][0]!r} is in {top[0][1]:,} lists"
-        if top
+        alone + (f", while {short(top[0][0])} is in {top[0][1]:,} lists" if top else "")
+        if top or bad
         else "No label is in far more lists of neighbours than the others",
         "warning" if bad else "fine",
         float(r.skewness),
@@ -101,7 +107,7 @@ def _norms(s: Subject) -> Iterator[Finding]:
     r = diagnostics.norms(h, s.frequencies)
     q = r.quantiles
     tied = r.frequency_correlation
-    strong = tied is not None and np.isfinite(tied) and abs(tied) >= 0.5
+    strong = tied is not None and np.isfinite(tied) and abs(tied) >= FOLLOWS
     counts, edges = r.histogram
     yield Finding(
         "norms",
@@ -134,7 +140,7 @@ def _undertrained(s: Subject) -> Iterator[Finding]:
     yield Finding(
         "undertrained",
         "odd",
-        f"{len(r.candidates):,} rows look least trained, such as {', '.join(repr(x) for x in names[:3])}",
+        f"{len(r.candidates):,} rows look least trained, such as {', '.join(short(x) for x in names[:3])}",
         "open",
         len(r.candidates),
         "The lowest two percent by an indicator that no translation moves (the raw cosine indicator is moved "
@@ -147,7 +153,8 @@ def _undertrained(s: Subject) -> Iterator[Finding]:
 def _duplicates(s: Subject) -> Iterator[Finding]:
     h = s.head
     pairs = diagnostics.near_duplicates(h)
-    found = pairs.pairs.tolist()
+    group = {int(i): k for k, g in enumerate(h.twins) for i in g}  # equal rows are told elsewhere
+    found = [p for p in pairs.pairs.tolist() if group.get(p[0], -1) != group.get(p[1], -2)]
     if not len(found):
         return
     yield Finding(

@@ -8,6 +8,7 @@ import numpy as np
 
 from gonio.audit.finding import Finding
 from gonio.audit.subject import Subject
+from gonio.inputs import AllInputs
 from gonio.patterns.pattern import digits
 from gonio.progress import Bar
 from gonio.regions.win import CanWin, can_win
@@ -26,6 +27,8 @@ def possible(s: Subject) -> Iterator[Finding]:
         with Bar("  who can win") as bar:
             wins = can_win(h, on_progress=bar)
         yield from _winning(s, wins)
+        if wins.interrupted:  # what was decided is told; the rest of the audit stops as well
+            raise KeyboardInterrupt
         yield from _tying(s, wins)
     yield from _patterns(s)
     if s.label_sets is not None and h.link == "sigmoid":
@@ -43,8 +46,8 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
         f"{len(never):,} of {n:,} {word}s can never win" if len(never) else f"Every {word} that was decided can win",
         "warning" if len(never) else "fine",
         len(never),
-        f"Whatever the input, another {word} scores at least as high: each lies inside the hull of the others "
-        "(or equals one)."
+        f"Whatever the input, another {word} scores at least as high: some mean of the others is never below it"
+        + (", so it lies inside their hull." if h.bias is None and isinstance(h.inputs, AllInputs) else ".")
         if len(never)
         else f"For each of {len(wins.wins):,} {word}s there is an input at which it is strictly above all others.",
         threshold=1,
@@ -108,6 +111,8 @@ def _tying(s: Subject, wins: CanWin) -> Iterator[Finding]:
     if not pairs:
         return
     ties = can_tie(h, pairs=pairs)
+    if ties.interrupted:
+        raise KeyboardInterrupt
     yes = sum(a == "yes" for a in ties.answers)
     no = [pairs[k] for k, a in enumerate(ties.answers) if a == "no"]
     yield Finding(

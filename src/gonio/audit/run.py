@@ -161,11 +161,12 @@ def audit(
         except GonioError as e:
             findings.append(Finding(f"{name}-failed", "open", f"{SECTIONS[name]}: not answered", "open", None, str(e)))
         seconds[name] = time.perf_counter() - began
-    if on_question is not None:
+    if on_question is not None and not unfinished:
         on_question(len(names), len(names), "done")
-    for name in unfinished:
-        says = "The audit was stopped before this was answered."
-        findings.append(Finding(f"{name}-stopped", "open", f"{SECTIONS[name]}: not asked", "open", None, says))
+    for k, name in enumerate(unfinished):
+        says = "The audit was stopped before this was answered" + (" in full." if k == 0 else ".")
+        title = f"{SECTIONS[name]}: not {'finished' if k == 0 else 'asked'}"
+        findings.append(Finding(f"{name}-stopped", "open", title, "open", None, says))
     order = list(SECTIONS)
     findings.sort(key=lambda f: order.index(f.section))
     given = {

@@ -1,6 +1,7 @@
 """The command `gonio`: parse, call, print, exit code; no mathematics.
 
-Exit codes: 0 fine, 1 a finding that was asked to fail or a proof refused, 2 bad input, in one sentence.
+Exit codes: 0 fine, 1 a finding that was asked to fail or a proof refused, 2 bad input, in one sentence, 130 stopped by
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ class _Gonio(click.Group):
 
             click.echo(f"gonio: {printable(str(e))}", err=True)
             ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("gonio: stopped.", err=True)
+            ctx.exit(130)
         except BrokenPipeError:
             sys.stderr.close()  # the reader of our output has gone; there is nobody left to tell
             ctx.exit(0)

@@ -7,7 +7,16 @@ import json
 import click
 
 from gonio.audit.finding import Finding
-from gonio.cli.model import array_of, head_of, label_of, model_options, pairs_of, reading_options, text_of
+from gonio.cli.model import (
+    array_of,
+    frequencies_of,
+    head_of,
+    label_of,
+    model_options,
+    pairs_of,
+    reading_options,
+    text_of,
+)
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.progress import Bar
@@ -67,6 +76,9 @@ def audit(
             click.echo(f"gonio: {f.key}: {printable(f.title)}", err=True)
         if failing:
             raise SystemExit(1)
+    if result.unfinished:
+        click.echo("gonio: audit: stopped before everything was answered.", err=True)
+        raise SystemExit(130)
 
 
 def _ask(head: Head, top: int, embeddings, frequencies, pairs, sets):
@@ -76,7 +88,7 @@ def _ask(head: Head, top: int, embeddings, frequencies, pairs, sets):
         return ask(
             head,
             embeddings=None if embeddings is None else array_of(embeddings),
-            frequencies=None if frequencies is None else _frequencies(text_of(frequencies)),
+            frequencies=frequencies_of(frequencies, "audit"),
             pairs=pairs_of(pairs, head, "audit"),
             label_sets=None if sets is None else _sets(head, text_of(sets)),
             k=top,
@@ -97,16 +109,6 @@ def alike(head: Head, labels_, embeddings, as_json) -> None:
     a, b = (label_of(head, x) for x in labels_)
     result = ask(head, a, b, embeddings=None if embeddings is None else array_of(embeddings))
     click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text.alike(result))
-
-
-def _frequencies(text: str):
-    lines = [x for x in text.splitlines() if x.strip()]
-    try:
-        if any("\t" in x for x in lines):
-            return {k: float(v) for k, v in (x.rsplit("\t", 1) for x in lines)}
-        return [float(x) for x in lines]
-    except ValueError:
-        raise GonioError("audit: the frequencies are not one number a line, nor a label, a tab and a number.") from None
 
 
 def _sets(head: Head, text: str):

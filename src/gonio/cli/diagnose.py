@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import array_of, model_options, text_of
+from gonio.cli.model import array_of, frequencies_of, model_options, text_of
 from gonio.errors import GonioError
 from gonio.head import Head
 
@@ -16,7 +16,7 @@ from gonio.head import Head
     "--frequencies", metavar="FILE", help="How often each label occurs: one number a line, or label TAB number."
 )
 @click.option("--unused", metavar="FILE", help="Labels known never to occur, one a line.")
-@click.option("-k", type=int, default=10, show_default=True, help="Neighbours of each label.")
+@click.option("-k", type=int, help="Neighbours of each label.  [default: 10, or all if there are fewer]")
 @click.option(
     "--orbit/--no-orbit", default=True, show_default=True, help="Follow neighbour lists along the gauge and remedies."
 )
@@ -29,7 +29,7 @@ def diagnose(head: Head, embeddings, frequencies, unused, k, orbit, plots, as_js
     found = examine(
         head,
         embeddings=None if embeddings is None else array_of(embeddings),
-        frequencies=None if frequencies is None else _frequencies(text_of(frequencies)),
+        frequencies=frequencies_of(frequencies, "diagnose"),
         unused=None if unused is None else [x for x in text_of(unused).splitlines() if x],
         k=k,
         orbit=orbit,
@@ -45,18 +45,6 @@ def diagnose(head: Head, embeddings, frequencies, unused, k, orbit, plots, as_js
     if plots is not None:
         for path in _draw(found, plots):
             click.echo(f"  written    {path}", err=as_json)
-
-
-def _frequencies(text: str):
-    lines = [x for x in text.splitlines() if x.strip()]
-    try:
-        if any("\t" in x for x in lines):
-            return {k: float(v) for k, v in (x.rsplit("\t", 1) for x in lines)}
-        return [float(x) for x in lines]
-    except ValueError:
-        raise GonioError(
-            "diagnose: the frequencies are not one number a line, nor a label, a tab and a number."
-        ) from None
 
 
 def _draw(found, folder: str):

@@ -61,6 +61,19 @@ def text_of(path: str) -> str:
         raise GonioError(f"{path} cannot be read as text ({e}).") from None
 
 
+def frequencies_of(path: str | None, who: str) -> list[float] | dict[str, float] | None:
+    """How often each label occurs: one number a line, or a label, a tab and a number."""
+    if path is None:
+        return None
+    lines = [x for x in text_of(path).splitlines() if x.strip()]
+    try:
+        if any("\t" in x for x in lines):
+            return {k: float(v) for k, v in (x.rsplit("\t", 1) for x in lines)}
+        return [float(x) for x in lines]
+    except ValueError:
+        raise GonioError(f"{who}: {path} has not one number a line, nor a label, a tab and a number.") from None
+
+
 def label_of(head: Head, text: str) -> str | int:
     """A label as typed: its name, or #12 for row 12."""
     return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text

@@ -37,6 +37,8 @@ def can_win(head: Head, names, out, proof, cast) -> None:
         result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
     click.echo(text.can_win(result))
     keep(result, out, proof, save, result.certificates)
+    if result.interrupted:
+        raise SystemExit(130)
 
 
 @click.command("can-tie")

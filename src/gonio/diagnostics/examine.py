@@ -23,11 +23,14 @@ def examine(
     embeddings: Any = None,
     frequencies: Any = None,
     unused: Any = None,
-    k: int = 10,
+    k: int | None = None,
     orbit: bool = True,
 ) -> dict[str, Result]:
-    """Every diagnosis that what was given allows, by name. The neighbour lists are found once."""
-    k = check_k(k, head.shape[0], "diagnose")
+    """Every diagnosis that what was given allows, by name. The neighbour lists are found once.
+
+    k : how many neighbours a list has; 10 if not given, fewer where there are fewer labels
+    """
+    k = check_k(min(10, max(1, head.shape[0] - 1)) if k is None else k, head.shape[0], "diagnose")
     near = nearest_by_cosine(head.rows, k)
     hubs = hubness(head, k, neighbours=near[0])
     found: dict[str, Result] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.parallel import spans
 
@@ -38,6 +39,12 @@ def moments(head: Head) -> Moments:
     what differs.
     """
     n, d = head.shape
+    largest = float(head.norms.max())
+    if not 1e-150 < largest < 1e150 and largest > 0:
+        raise GonioError(
+            f"moments: the longest row has length {largest:.3g}, whose square no float holds; divide all rows by "
+            f"{largest:.0e} first."
+        )
     first = head.rows[0 : min(n, 256)].astype(np.float64).mean(axis=0)
     total, second, directions = np.zeros(d), np.zeros((d, d)), np.zeros(d)
     norms = head.norms

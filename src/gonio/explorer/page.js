@@ -128,10 +128,14 @@
       g.beginPath(); g.arc(x, y, size / 80, 0, 7); g.fill();
       g.fillStyle = ink;
       const out = Math.hypot(...w) || 1;
-      if (W.length <= 12 || chosen || !never.has(i)) g.fillText(short(i), x + w[0] / out * size / 28, y - w[1] / out * size / 28);
+      if (W.length <= 12 || chosen || !never.has(i)) {
+        const half = g.measureText(short(i)).width / 2;  // a name at the edge stays inside
+        g.fillText(short(i), Math.min(Math.max(x + w[0] / out * size / 28, half), size - half), y - w[1] / out * size / 28);
+      }
     });
   }
   const name = (i) => now().labels[i];
+  const brief = (i) => (name(i).length > 40 ? name(i).slice(0, 39) + "…" : name(i));
   const short = (i) => (name(i).length > 10 ? name(i).slice(0, 9) + "…" : name(i));
   const number = (x) => (Number.isFinite(x) ? (Math.abs(x) < 1e-3 && x !== 0 ? x.toExponential(1) : x.toFixed(4)) : "undefined");
 
@@ -153,7 +157,7 @@
       v.className = "value"; v.textContent = p[i].toFixed(4);
       li.append(n, bar, v); list.append(li);
     }
-    $("pairname").textContent = `cosine of ${name(a)} and ${name(b)}${now().slice ? ", seen in this plane" : ""}`;
+    $("pairname").textContent = `cosine of ${brief(a)} and ${brief(b)}${now().slice ? ", seen in this plane" : ""}`;
     $("inputs").setAttribute("aria-label", `Inputs, coloured by ${state.link === "softmax" ? "the label that wins" : "the labels that are on"}. At the pointer ${name(order[0])} has probability ${p[order[0]].toFixed(2)}.`);
     $("rows").setAttribute("aria-label", `Label vectors. ${$("pairname").textContent} is ${$("cosine").textContent}.`);
     drawInputs(); drawRows();
@@ -171,7 +175,7 @@
     $("first").value = state.pair[0]; $("second").value = state.pair[1];
     $("link").value = state.link; $("preset").value = k; $("story").textContent = now().story; $("dashes").textContent = now().slice ? "Dashed vectors win nowhere in this plane." : "Dashed vectors never win.";
     $("stretchbox").hidden = now().stretch === undefined || now().stretch === null;
-    $("stretch").value = 1; $("stretchname").textContent = now().stretch === undefined || now().stretch === null ? "" : `length of ${name(now().stretch)}`;
+    $("stretch").value = 1; $("stretchname").textContent = now().stretch === undefined || now().stretch === null ? "" : `length of ${brief(now().stretch)}`;
     sync(); show();
   }
   function sync() { const W = rows(); $("dial").value = cosine(W[state.pair[0]], W[state.pair[1]]) || 0; }

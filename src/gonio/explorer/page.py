@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.audit.finding import short
 from gonio.errors import GonioError
 from gonio.explorer.presets import presets
 from gonio.head import Head, Label
@@ -54,7 +55,7 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
     rows = head.rows[np.array(three)].astype(np.float64)
     Q, s, _ = np.linalg.svd((rows[1:] - rows[0]).T, full_matrices=False)
     if not s[1] > 1e-12 * s[0]:
-        names = ", ".join(repr(head.labels[i]) for i in three)
+        names = ", ".join(short(head.labels[i]) for i in three)
         raise GonioError(f"explore: the rows of {names} lie on one line and span no plane; choose others.")
     flat = np.concatenate([block.astype(np.float64) @ Q for _, block in head.blocks()])
     centre = _centre(head, three)
@@ -67,10 +68,9 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
     names = [head.labels[i] for i in kept]
     where = "about an input at which these three are the top" if centre is not None else "through 0"
     story = (
-        f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {names[0]!r}, "
-        f"{names[1]!r} and "
-        f"{names[2]!r}, {where}. The {len(kept)} labels drawn are these and those that win somewhere in it. "
-        "Drag the vectors."
+        f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {short(names[0])}, "
+        f"{short(names[1])} and {short(names[2])}, {where}. The {len(kept)} labels drawn are these and those that win "
+        "somewhere in it. Drag the vectors."
     )
     return {
         "name": "this model",

@@ -52,7 +52,10 @@ def forest_pieces(n: int, r: int, least: int, size: int = SIZE) -> Iterator[Piec
         def under(m: int, need: int, leaves: bool = leaves) -> int:
             return e[m][need] + (e[m][need + 1] if leaves else 0)
 
-        yield from _cut(stage, (), n, depth, size, under, lambda j: (tuple((j, p) for p in range(j)), j))
+        def edges(j: int) -> tuple[Sequence[Any], int]:
+            return tuple((j, p) for p in range(j)), j if j >= least else 0
+
+        yield from _cut(stage, (), n, depth, size, under, edges)
 
 
 def _cut(

@@ -11,6 +11,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.gauge.export import replace_tensors
 from gonio.head import Head, Source
+from gonio.load.arrays import NpzArchive
 from gonio.load.safetensors import SafetensorsArchive
 from gonio.regions.bulk import verify_all
 from gonio.regions.pad import Padded
@@ -38,6 +39,8 @@ def export_padded(padded: Padded, like: Head, out: Path | str, *, overwrite: boo
     if padded.head.bias is not None and like.bias is not None:
         new[source.tensors["bias"]] = padded.head.bias.astype(like.bias.dtype)
 
+    if source.format == "npz" and "labels" in NpzArchive(Path(source.place)).entries:
+        new["labels"] = np.array(padded.head.labels)
     new |= _grown(source, n, to, set(new))
 
     def config(about: dict[str, Any]) -> dict[str, Any]:

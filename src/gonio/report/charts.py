@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gonio.audit.run import Audit
+from gonio.report.text import printable
 
 INK, SOFT, BLUE, ORANGE = "#222222", "#777777", "#1f5fa8", "#c2570c"
 
@@ -109,15 +110,14 @@ def _hubs(f: Any) -> tuple[str, Any] | None:
     hubs = f.data.get("hubs")
     if not hubs:
         return None
-    from bokeh.models import ColumnDataSource, HoverTool
+    from bokeh.models import ColumnDataSource, HoverTool, PlainText
 
     hubs = hubs[:20]
-    p = _figure(
-        "Labels that are in the most lists of neighbours", "lists", "", y_range=[str(i) for i in range(len(hubs))][::-1]
-    )
-    columns = {"y": [str(i) for i in range(len(hubs))], "name": [h[0] for h in hubs], "count": [h[1] for h in hubs]}
+    p = _figure("Labels that are in the most lists of neighbours", "lists", "", y_range=(len(hubs) - 0.5, -0.5))
+    columns = {"y": list(range(len(hubs))), "name": [h[0] for h in hubs], "count": [h[1] for h in hubs]}
     p.hbar(y="y", right="count", height=0.7, color=ORANGE, source=ColumnDataSource(columns))
-    p.yaxis.major_label_overrides = {str(i): h[0][:16] for i, h in enumerate(hubs)}
+    p.yaxis.ticker = columns["y"]
+    p.yaxis.major_label_overrides = {i: PlainText(text=printable(h[0])[:16]) for i, h in enumerate(hubs)}
     p.add_tools(HoverTool(tooltips=[("label", "@name"), ("lists", "@count")]))
     return "A hub is near many labels without being like them.", p
 
@@ -127,8 +127,8 @@ DRAWN = {
     "neighbours-kept": _kept,
     "never-wins": _bars(
         "Margins of the labels that can win",
-        "log10 of the proven margin",
-        "By how much a label wins at the input of its proof. Small margins are lost first when the head is rounded.",
+        "log10 of the margin proven",
+        "By how much, at least, a label wins at the input of its proof. Small margins are lost first by rounding.",
         "margins",
         "log10_edges",
     ),

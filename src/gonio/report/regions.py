@@ -58,7 +58,7 @@ def _one(r: CanWin, k: int) -> str:
 
 def _margins(r: CanWin) -> str:
     won = r.margin[r.status == WINS]
-    return f" (smallest proven margin {won.min():.3g})" if len(won) else ""
+    return f" (each by at least {won.min():.3g})" if len(won) else ""
 
 
 def _names(h: Head, which: np.ndarray) -> str:
@@ -78,7 +78,8 @@ def can_tie(r: CanTie) -> str:
     if len(r) <= FEW:
         for k, (a, b) in enumerate(r.pairs):
             names = " and ".join(f"'{printable(r.head.labels[i])}'" for i in (a, b))
-            how = f" (both above all others by {r.margin[k]:.3g})" if r.status[k] == WINS else ""
+            others = r.head.shape[0] > 2
+            how = f" (both above all others by at least {r.margin[k]:.3g})" if r.status[k] == WINS and others else ""
             lines.append(f"  {names}: {r.answers[k]}{how}")
     return "\n".join(lines)
 

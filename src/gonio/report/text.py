@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gonio.audit.finding import LONG
 from gonio.gauge import Chain, Dialled, SameModel, Transform
 from gonio.gauge.export import Written
 from gonio.head import Head
@@ -26,7 +27,8 @@ def printable(label: str) -> str:
 
 def some(labels: Sequence[str], most: int = 5) -> str:
     """The first few labels, quoted."""
-    shown = ", ".join(f"'{printable(x)}'" for x in labels[:most])
+    cut = (x if len(x) <= LONG else x[: LONG - 1] + "…" for x in labels[:most])
+    shown = ", ".join(f"'{printable(x)}'" for x in cut)
     return shown + (f" and {len(labels) - most:,} more" if len(labels) > most else "")
 
 
