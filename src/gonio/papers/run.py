@@ -26,6 +26,8 @@ PAPERS = {
     "you-2025": "you_2025",
     "zhou-2022": "zhou_2022",
 }
+# Words stay whole; only the paths of functions and tests may be broken anywhere.
+WRAPPING = "main { max-width: 76rem; } td { overflow-wrap: break-word; } td:last-child { overflow-wrap: anywhere; }\n"
 
 
 def reproduce(
@@ -70,7 +72,7 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
-    (folder / "style.css").write_text(css, encoding="utf-8")
+    (folder / "style.css").write_text(css + WRAPPING, encoding="utf-8")
     for r in several:
         figures = []
         for p in r.pictures:
@@ -83,7 +85,7 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
             )
         body = (
             f"<h1>{escape(r.title)}</h1><p><a href='index.html'>all "
-            f"papers</a></p>{_table(r.comparisons)}{''.join(figures)}"
+            f"papers</a></p>{''.join(figures)}{_table(r.comparisons)}"
         )
         if r.with_network:
             body += f"<p>With network: <code>{escape(r.with_network)}</code></p>"
@@ -119,12 +121,19 @@ def draw(picture: Picture, path: Path) -> Path:
 def _table(comparisons: tuple[Comparison, ...]) -> str:
     head = "<tr><th>claim</th><th>theirs</th><th>ours</th><th>verdict</th><th>function and test</th></tr>"
     rows = "".join(
-        f"<tr><td>{escape(c.claim)}</td><td>{escape(_short(c.theirs))}</td><td>{escape(_short(c.ours))}</td>"
+        f"<tr><td>{escape(c.claim)}</td><td>{escape(_short(c.theirs))}</td><td>{_lines(c.ours)}</td>"
         f"<td>{c.verdict}{': ' + escape(c.note) if c.note else ''}</td>"
         f"<td><code>{escape(c.function)}</code><br><code>{escape(c.test)}</code></td></tr>"
         for c in comparisons
     )
     return f"<div class='wide'><table>{head}{rows}</table></div>"
+
+
+def _lines(v: Any) -> str:
+    """A value for a cell of the table: a line for each entry of several."""
+    if isinstance(v, dict):
+        return "<br>".join(f"{escape(str(k))} {escape(_short(x))}" for k, x in v.items())
+    return escape(_short(v))
 
 
 def _page(title: str, body: str) -> str:
@@ -138,5 +147,7 @@ def _page(title: str, body: str) -> str:
 def _short(v: Any) -> str:
     if isinstance(v, float):
         return f"{v:.6g}"
+    if isinstance(v, dict):
+        return "; ".join(f"{k} {_short(x)}" for k, x in v.items())
     out = str(v)
     return out if len(out) <= 200 else out[:197] + "..."

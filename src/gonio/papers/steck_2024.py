@@ -229,7 +229,7 @@ def _draw(fig: Any, figure: Figure1) -> None:
     axes[0].imshow(
         figure.data.cluster[some][:, None] == figure.data.cluster[some][None, :], cmap="RdBu_r", vmin=-1, vmax=1
     )
-    axes[0].set_title("the clusters", fontsize=9)
+    axes[0].set_title("the clusters", fontsize=8)
     for ax, name in zip(axes[1:], names, strict=False):
         U = figure.vectors[name][some]
         U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.diagnostics import hubness
 from gonio.diagnostics.experiments.contrastive import WAYS, contrastive
 from gonio.diagnostics.experiments.scenarios import scenarios
 from gonio.diagnostics.judgements import Judgements, judgements
@@ -66,7 +67,7 @@ def reproduce() -> Reproduction:
     if encode is None or told is None or fitted is None:
         out.append(beyond("The remedies on sentence pairs", "recommended", "not run", note=note, **REMEDIED))
         return Reproduction("you-2025", TITLE, tuple(out), tuple(pictures))
-    texts = list(dict.fromkeys([*told[0], *told[1], *fitted[0][:600], *fitted[1][:600]]))
+    texts = list(dict.fromkeys([*told[0], *told[1], *fitted[0], *fitted[1]]))
     tried = {pool: _judge(X, texts, told) for pool, X in encode(texts).items()}
     out += [c for pool, j in tried.items() for c in _compared(pool, j)]
     pictures.append(
@@ -131,7 +132,17 @@ def _formulas() -> list[Comparison]:
     scaled = measure("SCALED_SIM")(head)
     printed = measure("WRD as printed")(head)
     note = "as printed the formula is no similarity: it is unbounded and blind to sign"
+    lists = hubness(Head(np.random.default_rng(0).normal(size=(200, 8)), link="cosine"), 10).counts
     return [
+        number(
+            "Hubs are told by N(v, k) >> (1/|V|) sum N(u, k); the mean on 200 random vectors, k = 10",
+            10.0,
+            float(lists.mean()),
+            within=1e-12,
+            note="the mean is k whatever the vectors, so the criterion compares with k itself",
+            function="gonio.diagnostics.hubness",
+            test="tests/diagnostics",
+        ),
         number("SCALED_SIM(x, x), alpha = 0.5", 1.5, scaled(0, 1), within=1e-12, note=note, **WHERE),
         number("SCALED_SIM(x, 10x)", 6.0, scaled(0, 2), within=1e-12, note=note, **WHERE),
         number("SCALED_SIM(x, -100x)", 50.0, scaled(0, 3), within=1e-12, note=note, **WHERE),
