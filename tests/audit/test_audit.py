@@ -225,7 +225,7 @@ def test_long_names_are_cut_in_sentences():
 def test_rows_whose_squares_no_float_holds_are_told_in_a_sentence():
     W = np.random.default_rng(0).normal(size=(20, 3))
     assert "divide all rows" in checked(audit(Head(W * 1e-310, link="cosine")))["odd-failed"].says
-    with pytest.raises(GonioError, match="no float holds; divide all rows by 3e.300"):
+    with pytest.raises(GonioError, match=r"no float holds; divide all rows by 3e.300"):
         odd.diagnostics.anisotropy(Head(W * 1e300, link="cosine"))
 
 

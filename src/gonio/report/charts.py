@@ -114,7 +114,7 @@ def _hubs(f: Any) -> tuple[str, Any] | None:
 
     hubs = hubs[:20]
     p = _figure("Labels that are in the most lists of neighbours", "lists", "", y_range=(len(hubs) - 0.5, -0.5))
-    columns = {"y": list(range(len(hubs))), "name": [h[0] for h in hubs], "count": [h[1] for h in hubs]}
+    columns: Any = {"y": list(range(len(hubs))), "name": [h[0] for h in hubs], "count": [h[1] for h in hubs]}
     p.hbar(y="y", right="count", height=0.7, color=ORANGE, source=ColumnDataSource(columns))
     p.yaxis.ticker = columns["y"]
     p.yaxis.major_label_overrides = {i: PlainText(text=printable(h[0])[:16]) for i, h in enumerate(hubs)}
