@@ -41,7 +41,7 @@ def _against(f: Any) -> tuple[str, Any] | None:
     p = _figure("Cosine against the invariant similarity", "cosine of rows", "invariant similarity")
     for kind, colour, name in ((1, SOFT, "random pairs"), (0, BLUE, "nearest by cosine")):
         some = [q for q in points if q[4] == kind]
-        columns = {
+        columns: Any = {
             "a": [q[0] for q in some],
             "b": [q[1] for q in some],
             "x": [q[2] for q in some],
