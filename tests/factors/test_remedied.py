@@ -46,7 +46,7 @@ def test_a_changed_table_gets_its_strength_in_proportion(vectors):
 def test_the_remedies_stand_beside_the_plain_choices():
     f = figure1(400, 60, rank=6, lam_product=30.0, lam_factors=5.0, seed=2, remedies=True)
     assert len(f.rows) == 14
-    lines = [line for r in f.rows for line in text.figure1(f).splitlines() if line.startswith(f"  {r.name} ")]
+    lines = [line for r in f.rows for line in text.figure1(f).splitlines() if line.startswith(f"  {r.name}  ")]
     assert len(lines) == 14
     assert len({len(line) for line in lines}) == 1
 
