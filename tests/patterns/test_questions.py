@@ -131,6 +131,20 @@ def test_large_questions_are_answered_with_proof(n, d):
     assert checked(can_top(softmax, order[:10].tolist())) == "yes"
 
 
+@pytest.mark.parametrize("inputs", [None, Nonnegative(), Box(-1, 1)])
+def test_the_program_alone_answers_as_both_methods_do(inputs, monkeypatch):
+    """Newton finds nearly every point first; without it the linear program finds points and proofs by itself."""
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(12, 4))
+    head = Head(W, link="sigmoid") if inputs is None else Head(W, link="sigmoid", inputs=inputs)
+    asked = [np.sign(W @ rng.random(4)) for _ in range(6)] + [rng.choice([-1.0, 1.0], 12) for _ in range(14)]
+    sets = [(np.flatnonzero(s > 0).tolist(), np.flatnonzero(s < 0).tolist()) for s in asked]
+    both = [checked(can_label(head, on=on, off=off)) for on, off in sets]
+    assert {"yes", "no"} == set(both)
+    monkeypatch.setattr("gonio.patterns.decide.newton", lambda system: None)
+    assert [checked(can_label(head, on=on, off=off)) for on, off in sets] == both
+
+
 def test_a_thin_cell_is_not_called_impossible():
     # Feasible with a bound of 5e-12: a small bound proves nothing.
     assert checked(can_label(Head([[1.0, 0], [-1, 1e-11]], link="sigmoid"), on=[0, 1])) == "yes"
