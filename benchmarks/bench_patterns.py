@@ -162,13 +162,15 @@ def cases(toy: bool) -> Iterator[Case]:
         extra=(dict) if toy else _streaming,
     )
     quick = _without_bounds()
+    n, d = (12, 4) if toy else (30, 7)
+    P = Listing(_arranged(rng.normal(size=(n, d))), general=True)
     yield Case(
-        "the same cells with proven signs against the same walk without bounds",
-        lambda: _walk(L, cells.list_cells),
-        lambda: _walk(L, quick),
+        f"{P.count:,} cells of {n} x {d} with proven signs against the same walk without bounds",
+        lambda: _walk(P, cells.list_cells),
+        lambda: _walk(P, quick),
         lambda ours, theirs: all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)),
         most=1.25 if not toy else 100,
-        repeats=1 if toy else 9,
+        repeats=1 if toy else 15,
     )
     if not toy:
         yield from _others("10 x 6", np.round(rng.normal(size=(10, 6)) * 1000).astype(int))
