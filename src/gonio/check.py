@@ -13,7 +13,7 @@ import numpy as np
 from gonio.errors import GonioError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 
 def is_float(dtype: np.dtype) -> bool:
@@ -92,6 +92,25 @@ def wide(a: np.ndarray) -> np.ndarray:
         values = np.arange(256, dtype=np.uint8).view(a.dtype).astype(np.float32)
         return values[np.ascontiguousarray(a).view(np.uint8)]
     return a.astype(np.float32)
+
+
+def judged(
+    pairs: Any, judgements: Any, n: int, who: str, least: int
+) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"]]:
+    """Pairs of n rows and one judgement each: at least so many, within the rows, not all judged alike."""
+    if pairs is None or judgements is None:
+        raise GonioError(f"{who}: judged pairs are needed; give both, pairs of shape (count, 2) and their judgements.")
+    p = np.asarray(pairs)
+    if p.ndim != 2 or p.shape[1] != 2 or p.dtype.kind not in "iu":
+        raise GonioError(f"{who}: pairs has shape {p.shape} of {p.dtype}; whole numbers, shape (count, 2), are needed.")
+    y = vector(judgements, who, "judgements", len(p), per="pair").astype(np.float64)
+    if len(p) < least:
+        raise GonioError(f"{who}: {len(p)} judged pairs were given; at least {least} are needed to hold some out.")
+    if p.min() < 0 or p.max() >= n:
+        raise GonioError(f"{who}: pairs names row {p.min() if p.min() < 0 else p.max()}; there are rows 0 to {n - 1}.")
+    if np.ptp(y) == 0:
+        raise GonioError(f"{who}: all judgements are {y[0] + 0:g}; some must differ.")
+    return p.astype(np.int64), y
 
 
 def embeddings(F: Any, dim: int, who: str) -> Float[np.ndarray, "points dim"]:

@@ -18,7 +18,7 @@ from gonio.diagnostics.result import Result, axes
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.remedies import Center, LengthAsFeature, QueryNormalizer, RemoveTopComponents, Standardize, Whiten
-from gonio.remedies.remedy import Remedy, cosines, judged, resampled, spearman
+from gonio.remedies.remedy import FOLDS, Remedy, cosines, resampled, spearman
 from gonio.similarity import measure
 
 RESAMPLES = 500
@@ -140,7 +140,7 @@ def judgements(
     learned : also the supervised score (ridge on pair features), out of fold
     """
     X = check.wide(check.matrix(X, "judgements", "X", axes=("rows", "dim")))
-    p, y = judged(pairs, scores, len(X), "judgements")
+    p, y = check.judged(pairs, scores, len(X), "judgements", 2 * FOLDS)
     if remedies is None:
         remedies = {k: r for k, r in REMEDIES.items() if (r.get_params().get("components") or 1) <= X.shape[1]}
     head = Head(X, link="cosine")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.remedies.remedy import Remedy, judged
+from gonio import check
+from gonio.remedies.remedy import FOLDS, Remedy
 
 
 def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +32,7 @@ class Normalize(Remedy):
         self.confidence = confidence
 
     def _decide(self, X, pairs, judgements):
-        judged(pairs, judgements, len(X), "Normalize")
+        check.judged(pairs, judgements, len(X), "Normalize", 2 * FOLDS)
         self.reason_ = "applied: normalising leaves every cosine as it is, so judged pairs cannot speak against it"
 
     def _fit(self, X):

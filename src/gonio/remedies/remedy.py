@@ -22,7 +22,7 @@ from gonio import check
 from gonio.errors import GonioError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
 
 FOLDS, RESAMPLES = 5, 500
 FORMAT = "gonio remedy 1"
@@ -108,7 +108,7 @@ class Remedy(TransformerMixin, BaseEstimator):
     def _decide(self, X: np.ndarray, pairs: Any, judgements: Any) -> None:
         if not 0 <= self.confidence <= 1:
             raise GonioError(f"{type(self).__name__}: confidence is {self.confidence}; a number from 0 to 1 is needed.")
-        p, y = judged(pairs, judgements, len(X), type(self).__name__)
+        p, y = check.judged(pairs, judgements, len(X), type(self).__name__, 2 * FOLDS)
         rng = np.random.default_rng(0)
         part = rng.permutation(len(p)) % FOLDS
         after = np.empty(len(p))
@@ -219,22 +219,3 @@ def resampled(x: np.ndarray, y: np.ndarray, drawn: np.ndarray) -> Float[np.ndarr
     ma, mb = w @ a, w @ b
     spread = np.sqrt(np.maximum(0, w @ (a * a) - ma * ma) * np.maximum(0, w @ (b * b) - mb * mb))
     return np.where(spread > 0, (w @ (a * b) - ma * mb) / np.where(spread > 0, spread, 1), 0.0)
-
-
-def judged(
-    pairs: Any, judgements: Any, n: int, who: str
-) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"]]:
-    """Judged pairs of n rows and their judgements, checked: enough of them, within the rows, not all alike."""
-    if pairs is None or judgements is None:
-        raise GonioError(f"{who}: pairs and judgements belong together, and one of them is absent; give both.")
-    p = np.asarray(pairs)
-    if p.ndim != 2 or p.shape[1] != 2 or p.dtype.kind not in "iu":
-        raise GonioError(f"{who}: pairs has shape {p.shape} of {p.dtype}; whole numbers, shape (count, 2), are needed.")
-    y = check.vector(judgements, who, "judgements", len(p), per="pair").astype(np.float64)
-    if len(p) < 2 * FOLDS:
-        raise GonioError(f"{who}: {len(p)} judged pairs were given; at least {2 * FOLDS} are needed to hold some out.")
-    if p.min() < 0 or p.max() >= n:
-        raise GonioError(f"{who}: pairs names row {p.min() if p.min() < 0 else p.max()}; X has rows 0 to {n - 1}.")
-    if np.ptp(y) == 0:
-        raise GonioError(f"{who}: all judgements are {y[0] + 0:g}; some must differ.")
-    return p.astype(np.int64), y

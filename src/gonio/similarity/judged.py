@@ -20,29 +20,10 @@ from gonio.similarity.measure import Measure, register
 from gonio.similarity.space import Space
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
 
 ALPHAS = 10.0 ** np.arange(-1, 6)
 FOLDS = 5
-
-
-def judged_pairs(
-    pairs: Any, judgements: Any, n: int, who: str
-) -> tuple[Int[np.ndarray, "pairs 2"], Float[np.ndarray, " pairs"]]:
-    """Pairs of rows and one judgement each, checked."""
-    if pairs is None or judgements is None:
-        raise GonioError(f"{who}: judged pairs are needed; pass pairs of shape (count, 2) and one judgement for each.")
-    p = np.asarray(pairs)
-    if p.ndim != 2 or p.shape[1] != 2 or p.dtype.kind not in "iu":
-        raise GonioError(f"{who}: pairs has shape {p.shape} of {p.dtype}; whole numbers, shape (count, 2), are needed.")
-    y = check.vector(judgements, who, "judgements", len(p), per="pair").astype(np.float64)
-    if len(p) and not (p.min() >= 0 and p.max() < n):
-        raise GonioError(f"{who}: pairs names row {p.min() if p.min() < 0 else p.max()}; there are rows 0 to {n - 1}.")
-    if len(p) < 2 * FOLDS:
-        raise GonioError(f"{who}: {len(p)} judged pairs were given; at least {2 * FOLDS} are needed to hold some out.")
-    if np.ptp(y) == 0:
-        raise GonioError(f"{who}: all judgements are {y[0] + 0:g}; some must differ.")
-    return p.astype(np.int64), y
 
 
 @register
@@ -65,7 +46,7 @@ class Judged(Measure):
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        p, y = judged_pairs(pairs, judgements, head.shape[0], self.name)
+        p, y = check.judged(pairs, judgements, head.shape[0], self.name, 2 * FOLDS)
         self.space, self.centred = Space(head), Space(head, centre=True)
         zero = head.norms == 0
         alive = ~(zero[p[:, 0]] | zero[p[:, 1]])
