@@ -119,43 +119,19 @@ def _rescalings() -> list[Comparison]:
 
 def _figure(figure: Figure1) -> list[Comparison]:
     out = []
+    where = {"function": "gonio.factors.figure1.figure1", "test": TEST + "test_figure1.py"}
+    note = (
+        "the paper prints pictures, no numbers: beside ours stands a reference run of the same settings; "
+        "seeds differ by up to 0.04"
+    )
     for name, (same, different, auc) in EXPECTED.items():
         r = figure.row(name)
-        where = {"function": "gonio.factors.figure1.figure1", "test": TEST + "test_figure1.py"}
-        note = (
-            "the paper prints pictures, no numbers: beside ours stands a reference run of the same settings; "
-            "seeds differ by up to 0.04"
-        )
-        out.append(
-            number(
-                f"Fig. 1, {name}: area under ROC, same cluster or not",
-                auc,
-                round(r.auc, 3),
-                within=0.05,
-                note=note,
-                **where,
-            )
-        )
-        out.append(
-            number(
-                f"Fig. 1, {name}: mean cosine in the same cluster",
-                same,
-                round(r.same, 3),
-                within=0.05,
-                note=note,
-                **where,
-            )
-        )
-        out.append(
-            number(
-                f"Fig. 1, {name}: mean cosine across clusters",
-                different,
-                round(r.different, 3),
-                within=0.05,
-                note=note,
-                **where,
-            )
-        )
+        for what, theirs, ours in (
+            ("area under ROC, same cluster or not", auc, r.auc),
+            ("mean cosine in the same cluster", same, r.same),
+            ("mean cosine across clusters", different, r.different),
+        ):
+            out.append(number(f"Fig. 1, {name}: {what}", theirs, round(ours, 3), within=0.05, note=note, **where))
     order = [figure.row(k).auc for k in ("V_k", "D = I", "V_k (s w)^1/2", "V_k s w^1/2", "penalty on factors")]
     out.append(
         holds(
