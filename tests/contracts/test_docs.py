@@ -75,6 +75,7 @@ def cli_page() -> str:
     def tell(group: click.Group, context: click.Context, path: str) -> None:
         for name in group.list_commands(context):
             command = group.get_command(context, name)
+            command._help_option = None  # click keeps that of the first context: a test may have called it alone
             inner = click.Context(command, info_name=name, parent=context, **settings)
             out.append(f"## {path} {name}\n\n```\n{command.get_help(inner)}\n```\n")
             if isinstance(command, click.Group):
