@@ -14,8 +14,9 @@ import numpy as np
 
 from gonio import check
 from gonio import inputs as _inputs
+from gonio.equal import groups_of_equal_labels
 from gonio.errors import GonioError, LabelError
-from gonio.rows import Rows, groups_of_equal
+from gonio.rows import Rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -192,8 +193,17 @@ class Head:
 
     @cached_property
     def twins(self) -> tuple[Int[np.ndarray, " members"], ...]:
-        """The groups of labels with equal row and equal bias (by value, -0.0 = 0.0): none can beat another."""
-        return tuple(_fixed(g) for g in groups_of_equal(self.rows, self.bias))
+        """The groups of labels whose scores are equal at every input (`gonio.equal`): each is one candidate."""
+        return tuple(_fixed(g) for g in groups_of_equal_labels(self.rows, self.bias, self.inputs))
+
+    @cached_property
+    def _twin_groups(self) -> dict[int, np.ndarray]:
+        return {int(i): g for g in self.twins for i in g}
+
+    def equals(self, label: int) -> Int[np.ndarray, " equals"]:
+        """The other labels whose scores are those of this one at every input."""
+        group = self._twin_groups.get(int(label))
+        return np.zeros(0, np.int64) if group is None else group[group != label]
 
     @cached_property
     def padded(self) -> Int[np.ndarray, " padded"]:

@@ -13,7 +13,13 @@ from gonio import AllInputs, Box, Head, Nonnegative
 FIG2 = np.array([[1.4, -1], [1.4, 1], [-0.9, 0.3], [-1, 0], [-0.9, -0.3]])
 
 
-def exact_lp(V, c, i, low, high):
+def equals(head, i):
+    """The labels with the row and the bias of label i, by a plain comparison."""
+    W, b = np.asarray(head.W, float), np.zeros(len(head)) if head.bias is None else head.bias
+    return [j for j in range(len(W)) if j != i and (W[j] == W[i]).all() and b[j] == b[i]]
+
+
+def exact_lp(V, c, i, low, high, but=()):
     """max t <= 1 with (v_i - v_j).z + c_i - c_j >= t for all j and low <= z <= high: (t, z, multipliers of the rivals)."""
     n, d = len(V), len(V[0])
     V, c = [[Fraction(v) for v in row] for row in V], [Fraction(v) for v in c]
@@ -29,7 +35,7 @@ def exact_lp(V, c, i, low, high):
         else:
             variables += [(k, 1), (k, -1)]
     rows, right = [], []
-    rivals = [j for j in range(n) if j != i]
+    rivals = [j for j in range(n) if j != i and j not in but]
     for j in rivals:
         diff = [a - b for a, b in zip(V[i], V[j], strict=True)]
         rows.append([-diff[k] * s for k, s in variables] + [Fraction(1), Fraction(-1)])
@@ -89,7 +95,7 @@ def exact_margin(head, i, x, but=()):
     scores = [
         sum((p * q for p, q in zip(row, x, strict=True)), Fraction(float(v))) for row, v in zip(W, b, strict=True)
     ]
-    return min(scores[i] - s for j, s in enumerate(scores) if j != i and j not in but)
+    return min((scores[i] - s for j, s in enumerate(scores) if j != i and j not in but), default=np.inf)
 
 
 entries = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.0, 0.25, 0.1, 1.0, 1.0, 1 / 3, 2.0, 3.0, 1e-9, -1e-9])

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Head
 from gonio.regions.certificate import CertificateError, NeverWins, Wins
-from tests.regions.judge import basic_weights, entries, exact_lp, exact_margin, heads, interior_head, sides
+from tests.regions.judge import basic_weights, entries, equals, exact_lp, exact_margin, heads, interior_head, sides
 
 rng = np.random.default_rng(4)
 
@@ -30,14 +30,18 @@ def test_every_label_of_a_small_head_is_proven_one_way_or_the_other(head):
     low, high = sides(head.inputs, d)
     bias = np.zeros(n) if head.bias is None else head.bias.astype(float)
     for i in range(n):
-        t, z, multipliers = exact_lp(head.W.astype(float), bias, i, low, high)
+        same = equals(head, i)
+        t, z, multipliers = exact_lp(head.W.astype(float), bias, i, low, high, same)
         if t > 0:
             x = np.array([float(v) for v in z])
             inside = head.inputs.contains(x).all()
-            wins = inside and exact_margin(head, i, [Fraction(v) for v in x]) > 0
-            proof = Wins(head.digest, i, x)
-            if wins:
-                assert 0 < proof.verify(head) <= exact_margin(head, i, [Fraction(v) for v in x])
+            margin = exact_margin(head, i, [Fraction(v) for v in x], same)
+            proof = Wins(head.digest, i, x, same)
+            if same:
+                with pytest.raises(CertificateError):
+                    Wins(head.digest, i, x).verify(head)
+            if inside and margin > 0:
+                assert 0 < proof.verify(head) <= margin
             else:  # rounding moved the exact witness out of the region
                 with pytest.raises(CertificateError):
                     proof.verify(head)
@@ -62,7 +66,7 @@ def test_what_a_combination_proves_is_true_in_exact_arithmetic(head, random):
     except CertificateError:
         return
     assert value <= 0
-    t, _, _ = exact_lp(head.W.astype(float), bias, i, low, high)
+    t, _, _ = exact_lp(head.W.astype(float), bias, i, low, high, equals(head, i))
     assert t <= 0
 
 
@@ -290,7 +294,11 @@ def test_a_rank_deficient_head_is_proven_in_whole_numbers():
 
 def test_twins_are_verified_by_value():
     head = Head([[1.0, -0.0], [1.0, 0.0], [0.0, 1.0]], [0.5, 0.5, 0.0], link="softmax")
-    assert NeverWins(head.digest, 0, [1], [1.0]).verify(head) == 0.0
+    with pytest.raises(CertificateError, match="scores as label 0 does everywhere, which proves nothing"):
+        NeverWins(head.digest, 0, [1], [1.0]).verify(head)
+    assert Wins(head.digest, 0, [1.0, 0.0], [1]).verify(head) > 1.4
+    with pytest.raises(CertificateError, match="named as an equal of label 0, and is not"):
+        Wins(head.digest, 0, [0.0, 1.0], [1, 2]).verify(head)
     higher = head.replace(bias=[0.4, 0.5, 0.0])
     assert NeverWins(higher.digest, 0, [1], [1.0]).verify(higher) <= -0.09
     lower = head.replace(bias=[0.6, 0.5, 0.0])

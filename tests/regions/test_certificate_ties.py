@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from gonio import AllInputs, Box, Head, Nonnegative, Observed
 from gonio.regions.certificate import CertificateError, NeverTies, NeverWins, Ties, Wins
-from tests.regions.judge import FIG2, entries, exact_margin, heads, sides
+from tests.regions.judge import FIG2, entries, equals, exact_margin, heads, sides
 
 # -- observed embeddings -----------------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ def test_observed_embeddings_are_looked_at_one_by_one(head, data):
     F = np.array(data.draw(st.lists(st.lists(entries, min_size=d, max_size=d), min_size=1, max_size=4)))
     head = head.replace(inputs=Observed(F))
     for i in range(n):
-        margins = [exact_margin(head, i, [Fraction(v) for v in x]) for x in F]
+        margins = [exact_margin(head, i, [Fraction(v) for v in x], equals(head, i)) for x in F]
         if max(margins) > 0:
             with pytest.raises(CertificateError):
                 NeverWins(head.digest, i, [], []).verify(head)

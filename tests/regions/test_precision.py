@@ -8,21 +8,23 @@ import pytest
 from scipy.optimize import linprog
 
 from gonio import GonioError, Head
-from gonio.regions.precision import NEVER, WINS, cast, precision_audit
+from gonio.regions.precision import cast, precision_audit
+from gonio.regions.win import NEVER, SHARED, WINS
 
 
 def by_lp(head):
-    """One LP a label: 1 wins, 2 never wins."""
+    """One LP a label: 1 wins, 2 never wins, 3 wins only with equals."""
     W, b = head.W.astype(float), np.zeros(len(head)) if head.bias is None else head.bias
     n, d = W.shape
     out = np.full(n, NEVER)
     for i in range(n):
-        js = np.delete(np.arange(n), i)
+        same = (W == W[i]).all(axis=1) & (b == b[i])
+        js = np.flatnonzero(~same)
         found = linprog(
-            np.r_[np.zeros(d), -1], A_ub=np.column_stack([W[js] - W[i], np.ones(n - 1)]), b_ub=b[i] - b[js],
+            np.r_[np.zeros(d), -1], A_ub=np.column_stack([W[js] - W[i], np.ones(len(js))]), b_ub=b[i] - b[js],
             bounds=[(-100, 100)] * d + [(None, 1)],
         )  # fmt: skip
-        out[i] = WINS if -found.fun > 1e-9 else NEVER
+        out[i] = NEVER if -found.fun <= 1e-9 else WINS if same.sum() == 1 else SHARED
     return out
 
 

@@ -18,7 +18,10 @@ def best_margin(head: Head, i: int) -> float:
     """The largest margin of label i over |x|_inf <= 1e3 of its inputs, by one LP (polyhedral inputs only)."""
     W, d = head.W.astype(float), head.shape[1]
     b = np.zeros(len(W)) if head.bias is None else head.bias
-    others = np.delete(np.arange(len(W)), i)
+    same = (W == W[i]).all(axis=1) & (b == b[i])
+    others = np.flatnonzero(~same)
+    if not len(others):
+        return 1.0
     A = np.column_stack([W[others] - W[i], np.ones(len(others))])
     low, high = -1e3, 1e3
     if isinstance(head.inputs, Nonnegative):
@@ -34,16 +37,17 @@ def best_margin(head: Head, i: int) -> float:
 def test_verdicts_agree_with_one_lp_a_label_and_every_proof_holds(head):
     result = can_win(head)
     assert not verify_all(head, list(result.certificates(undecided=False))).refused
-    assert sorted([*result.wins, *result.never, *result.undecided]) == list(range(head.shape[0]))
+    assert sorted([*result.wins, *result.shared, *result.never, *result.undecided]) == list(range(head.shape[0]))
+    assert sorted(result.shared) == sorted(i for g in result.twins if g.can_be_top == "yes" for i in g.labels)
     for i in range(head.shape[0]):
-        kind = {1: Wins, 2: NeverWins, 0: Undecided}[int(result.status[i])]
+        kind = {1: Wins, 2: NeverWins, 3: Wins, 0: Undecided}[int(result.status[i])]
         assert isinstance(result.certificate(i), kind)
         if isinstance(head.inputs, (AllInputs, Nonnegative, Box)) and head.shape[0] > 1:
             margin = best_margin(head, i)
             if margin > 1e-6:
                 assert result.status[i] != 2
             elif margin < -1e-9:
-                assert result.status[i] != 1
+                assert result.status[i] not in (1, 3)
 
 
 @pytest.mark.theorem("GRIV22.argmax")
@@ -72,15 +76,73 @@ def test_the_answer_for_one_label_carries_its_proof():
     assert some.wins.tolist() == [1]
 
 
-def test_twins_never_win_and_are_named():
+def test_twins_are_one_candidate_and_are_named():
     head = Head([[1, 0], [0, 1], [1, 0], [-1, -1]], link="softmax", labels=["x", "y", "z", "w"])
     result = can_win(head)
-    assert [g.tolist() for g in result.twins] == [[0, 2]]
-    assert result.never.tolist() == [0, 2]
-    assert result.reason("x") == "twin of 'z': argmax returns one of them"
+    assert [(g.labels.tolist(), g.can_be_top) for g in result.twins] == [([0, 2], "yes")]
+    assert result.shared.tolist() == [0, 2]
+    assert result.wins.tolist() == [1, 3]
+    assert not len(result.never)
+    assert result.reason("x") == "only together with 'z', whose scores are equal everywhere"
+    proof = result.certificate("x")
+    assert proof.equals.tolist() == [2]
+    assert proof.verify(head) == pytest.approx(result.margin[0])
+    one = can_win(head, "z")
+    assert (one.answer, one.note) == ("yes", "only together with 'x', whose scores are equal everywhere")
     lower = can_win(head.replace(bias=[0, 0, -1, 0]))
     assert lower.never.tolist() == [2]
     assert "with a lower bias" in lower.reason("z")
+
+
+def test_twins_inside_the_hull_never_reach_the_top():
+    W = [[4, 4], [4, -4], [-4, 4], [-4, -4], [1, 0], [1, 0], [0, 0.5]]
+    result = can_win(Head(W, link="softmax"))
+    assert result.never.tolist() == [4, 5, 6]
+    assert [(g.labels.tolist(), g.can_be_top) for g in result.twins] == [([4, 5], "no")]
+    assert not set(result.certificate(4).rivals) & {4, 5}
+
+
+def test_eight_zero_rows_after_a_norm_are_the_argmax_where_every_real_logit_is_negative():
+    rng = np.random.default_rng(0)
+    W = np.vstack([rng.standard_normal((32, 8)) + 2, np.zeros((8, 8))])
+    head = Head(W, link="softmax", inputs=AfterRMSNorm(np.ones(8)))
+    assert (W[:32] @ -np.ones(8) < 0).all()  # at z = -1, on the sphere, the zero rows are on top
+    result = can_win(head)
+    assert result.shared.tolist() == list(range(32, 40))
+    assert (result.surface.found == 1).all()
+
+
+def test_labels_that_a_norm_cannot_tell_apart_are_one_candidate():
+    after = AfterLayerNorm(np.ones(4), np.array([0.0, 1, 0, 0]))
+    W = np.array([[1.0, 2, 3, 0], [2, 3, 4, 1], [0, 1, 0, 3], [5, 0, 0, 0]])
+    head = Head(W, [1, 0, 0, 0], link="softmax", inputs=after)  # row 1 is row 0 plus ones: its score is 1 higher
+    assert [g.tolist() for g in head.twins] == [[0, 1]]
+    assert can_win(head).shared.tolist() == [0, 1]
+    assert not head.replace(bias=None).twins
+    dead = AfterRMSNorm(np.array([1.0, 1, 1, 0]))
+    W = np.array([[1.0, 2, 3, 0], [1, 2, 3, 9], [0, 1, 0, 3], [-5, 0, 0, 0]])
+    result = can_win(Head(W, link="softmax", inputs=dead))
+    assert [g.labels.tolist() for g in result.twins] == [[0, 1]]
+    assert result.shared.tolist() == [0, 1]
+    assert not len(Head(W, link="softmax", inputs=AfterRMSNorm(np.ones(4))).twins)
+
+
+def test_a_label_that_wins_only_far_inside_a_norm_is_told_apart():
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((200, 4))
+    W[39] = 0
+    b = np.zeros(200)
+    b[39] = 0.1
+    surface = can_win(Head(W, b, link="softmax", inputs=AfterRMSNorm(np.ones(4)))).surface
+    z = rng.standard_normal((20000, 4))
+    z *= 2 / np.linalg.norm(z, axis=1, keepdims=True)
+    brute = (0.1 / np.maximum(np.delete(z @ W.T, 39, axis=1), 1e-12)).min(axis=1).max()
+    at = int(np.flatnonzero(surface.labels == 39)[0])
+    assert 0.5 * brute < surface.found[at] <= brute * 1.2
+    assert surface.found[at] <= surface.at_most[at] < 0.6
+    assert surface.not_reached.tolist() == surface.only_inside.tolist() == [39]
+    # On the sphere of real states it never wins, as the bound says.
+    assert 39 not in (z @ W.T + b).argmax(axis=1)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +150,10 @@ def test_twins_never_win_and_are_named():
     [
         ([[2.0, 1.0]], [0], []),  # one label always wins
         ([[1.0], [2.0]], [0, 1], []),
-        ([[1.0], [1.0]], [], [0, 1]),
+        ([[1.0], [1.0]], [], []),
         ([[1.0], [2.0], [3.0]], [0, 2], [1]),
-        ([[0.0, 0.0], [0.0, 0.0]], [], [0, 1]),
-        ([[0.0], [0.0], [1.0]], [2], [0, 1]),
+        ([[0.0, 0.0], [0.0, 0.0]], [], []),
+        ([[0.0], [0.0], [1.0]], [2], []),
         (np.zeros((1, 3)), [0], []),
         (np.outer([1, 2, 3, 4], [1, 1, 1]), [0, 3], [1, 2]),
         (np.outer([1, 2, 3, 4], [1, 1, 1]) * 1e150, [0, 3], [1, 2]),
@@ -102,6 +164,7 @@ def test_degenerate_heads_have_defined_answers(W, wins, never):
     result = can_win(Head(W, link="softmax"))
     assert result.wins.tolist() == wins
     assert result.never.tolist() == never
+    assert not len(result.undecided)
 
 
 def test_observed_inputs_tell_who_ever_wins_and_how_near_the_others_came():

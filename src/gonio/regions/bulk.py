@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -62,13 +62,15 @@ def _wins_and_ties(
 ) -> None:
     xs: list[np.ndarray] = []
     labels: list[int] = []
-    but: list[int] = []
+    but: list[Any] = []
     spots: list[tuple[int, int]] = []  # (certificate, its first embedding)
     for k in which:
         c = certificates[k]
         try:
-            named = (c.a, c.b) if isinstance(c, Ties) else (c.label,)  # type: ignore[attr-defined]
-            c._check(head, *named)
+            if isinstance(c, Ties):
+                c._check(head, c.a, c.b)
+            else:
+                c._check_label(head)  # type: ignore[attr-defined]
             for x in (c.x, c.y) if isinstance(c, Ties) else (c.x,):  # type: ignore[attr-defined]
                 if x.shape != (head.shape[1],):
                     raise c._refuse(f"x has shape {x.shape}; the head has width {head.shape[1]}.")
@@ -79,11 +81,11 @@ def _wins_and_ties(
         if isinstance(c, Ties):
             xs += [c.x, c.y]
             labels += [c.b, c.a]
-            but += [c.a, c.b]
+            but += [(c.a,), (c.b,)]
         elif isinstance(c, Wins):
             xs.append(c.x)
             labels.append(c.label)
-            but.append(-1)
+            but.append(c.equals)
     if not spots:
         return
     places = Places(head.inputs, np.stack(xs).astype(np.float64))
@@ -92,8 +94,7 @@ def _wins_and_ties(
     inside = np.delete(np.arange(len(xs)), list(outside))
     if len(inside):
         there = Places(head.inputs, places.x[inside])
-        skip = np.array(but)[inside] if max(but) >= 0 else None
-        margins[inside] = least_margins(head, np.array(labels)[inside], there, skip)
+        margins[inside] = least_margins(head, np.array(labels)[inside], there, [but[i] for i in inside])
     for k, at in spots:
         c = certificates[k]
         try:
@@ -117,7 +118,7 @@ def compact(head: Head, certificates: Sequence[Certificate]) -> list[Certificate
     out = list(certificates)
     wide = [k for k, c in enumerate(out) if isinstance(c, Wins) and c.x.dtype != np.float32]
     with np.errstate(all="ignore"):
-        narrow = [Wins(out[k].head, out[k].label, out[k].x.astype(np.float32)) for k in wide]  # type: ignore[attr-defined]
+        narrow = [replace(out[k], x=out[k].x.astype(np.float32)) for k in wide]  # type: ignore[attr-defined]
     seen = verify_all(head, narrow)
     for place, (k, c) in enumerate(zip(wide, narrow, strict=True)):
         if place not in seen.refused:

@@ -1,12 +1,13 @@
 """Proofs of what a head can and cannot do. Each names the digest of its head and verifies itself without any solver.
 
-    Wins        an embedding at which the label scores above all others
+    Wins        an embedding at which the label scores above all others but its equals
     NeverWins   rivals and weights: their weighted mean is never below the label, so some rival never is
     Ties        two embeddings between which two labels share the top, strictly above all others
     NeverTies   rivals and weights that are never below two labels where these two are equal
     Undecided   how near a search came
 
-Scores are W x + b in real numbers; a soft-cap does not change who wins. Over `Observed` inputs the rivals of a
+Scores are W x + b in real numbers; a soft-cap does not change who wins. Labels whose scores are equal at every input
+(`Head.twins`) are one candidate: what wins or never wins, does so against all other labels. Over `Observed` inputs the rivals of a
 NeverWins or NeverTies stand without weights, and no rivals stand for all other labels.
 """
 
@@ -33,40 +34,49 @@ __all__ = ["Certificate", "CertificateError", "NeverTies", "NeverWins", "Ties", 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Wins(Certificate):
-    """At x, an embedding that can reach the head, the label scores strictly above all others.
+    """At x, an embedding that can reach the head, the label scores strictly above all others but its equals.
 
-    min_j (w_i - w_j).x + b_i - b_j > 0
+    min_j (w_i - w_j).x + b_i - b_j > 0  over the labels j that are neither i nor among `equals`
 
-    x is in the head's own coordinates, float32 or float64. After a norm it must be gain * z (+ shift) with |z| below
+    `equals` are labels whose scores are those of i at every input, which `verify` checks. x is in the head's own coordinates, float32 or float64. After a norm it must be gain * z (+ shift) with |z| below
     sqrt(d), in exact arithmetic; after a LayerNorm, where floats z cannot sum to zero, the point meant is the exact
     x - gain * mean(z), z = (x - shift) / gain.
     """
 
     label: int
     x: np.ndarray
+    equals: Any = ()
     kind: ClassVar[str] = "wins"
 
     def __post_init__(self) -> None:
         fix(self, "x", float)
+        fix(self, "equals", int)
 
     def verify(self, head: Head) -> float:
-        """A proven lower bound of the margin, above 0; infinite where the label is the only one."""
-        self._check(head, self.label)
+        """A proven lower bound of the margin, above 0; infinite where there is no other label."""
+        self._check_label(head)
         places = self._place(head, self.x)
-        margin = float(least_margins(head, np.array([self.label]), places)[0])
+        margin = float(least_margins(head, np.array([self.label]), places, [self.equals])[0])
         if not margin > 0:
-            raise self._refuse(_beaten(head, self.label, self.x))
+            raise self._refuse(_beaten(head, self.label, self.x, self.equals))
         return margin
 
+    def _check_label(self, head: Head) -> None:
+        self._check(head, self.label)
+        other = np.setdiff1d(self.equals, head.equals(self.label))
+        if len(other):
+            raise self._refuse(f"label {other[0]} is named as an equal of label {self.label}, and is not.")
+
     def _words(self) -> tuple[str, str]:
-        return f"label {self.label}", f"at an x of width {len(self.x)} and norm {np.linalg.norm(self.x):.4g}"
+        shared = f"{self.label}" + (f" and {len(self.equals)} equal to it" if len(self.equals) else "")
+        return f"label {shared}", f"at an x of width {len(self.x)} and norm {np.linalg.norm(self.x):.4g}"
 
 
-def _beaten(head: Head, label: int, x: np.ndarray) -> str:
+def _beaten(head: Head, label: int, x: np.ndarray, equals: np.ndarray) -> str:
     with np.errstate(all="ignore"):
         scores = np.concatenate([b.astype(np.float64) @ x for _, b in head.blocks()])
         scores += 0 if head.bias is None else head.bias
-        scores[label] = -np.inf
+        scores[label] = scores[equals] = -np.inf
         rival = int(np.argmax(scores))
     return f"label {label} does not win at x, where label {rival} scores at least as high."
 
@@ -77,7 +87,7 @@ class NeverWins(Certificate):
 
     score_i - max_j score_j  <=  sum_j w_j (score_i - score_j)  <=  0,  w >= 0, sum w = 1
 
-    The weights are floats near exact ones; `verify` proves that exact ones exist. Over `Observed` inputs the
+    No rival may be an equal of the label, whose scores are its own everywhere: that would prove nothing. The weights are floats near exact ones; `verify` proves that exact ones exist. Over `Observed` inputs the
     weights are empty: at each of the embeddings some rival is not below the label.
     """
 
@@ -93,6 +103,9 @@ class NeverWins(Certificate):
     def verify(self, head: Head) -> float:
         """A proven upper bound of what the label can win by, at most 0; 0.0 where the mean meets it exactly."""
         self._check(head, self.label)
+        equal = np.intersect1d(self.rivals, head.equals(self.label))
+        if len(equal):
+            raise self._refuse(f"label {equal[0]} scores as label {self.label} does everywhere, which proves nothing.")
         if isinstance(head.inputs, Observed):
             self._rivals(head, self.rivals, self.label)
             if len(self.weights):
@@ -149,7 +162,7 @@ class Ties(Certificate):
         """A proven lower bound, above 0, of how far the tie is above all other labels."""
         self._check(head, self.a, self.b)
         places = self._place(head, self.x, self.y)
-        margin = least_margins(head, np.array([self.b, self.a]), places, np.array([self.a, self.b]))
+        margin = least_margins(head, np.array([self.b, self.a]), places, [(self.a,), (self.b,)])
         return self._judge(head, places, margin)
 
     def _judge(self, head: Head, places: Places, margin: np.ndarray) -> float:

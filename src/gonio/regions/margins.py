@@ -10,6 +10,7 @@ floats cannot make sum to zero, it is x - gain * mean(z). The mean is rounding d
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -124,9 +125,9 @@ def least_margins(
     head: Head,
     labels: Int[np.ndarray, " points"],
     places: Places,
-    but: Int[np.ndarray, " points"] | None = None,
+    but: Sequence[Any] | None = None,
 ) -> Float[np.ndarray, " points"]:
-    """A proven lower bound of each label's margin at its place, over all rivals (but one, where `but` is not -1).
+    """A proven lower bound of each label's margin at its place, over all rivals but those listed for it in `but`.
 
     Infinite where there is no rival; at most 0 where it is not proven that the label wins.
     Cost: one product points x labels x dim, in float32 from 32 points on.
@@ -139,8 +140,11 @@ def least_margins(
     return out
 
 
-def _least(head: Head, labels: np.ndarray, places: Places, but: np.ndarray | None) -> np.ndarray:
+def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | None) -> np.ndarray:
     n, d = head.shape
+    # (point, label) pairs that are not rivals: each label itself, and those it is not compared with.
+    more = [(i, int(j)) for i, several in enumerate(but or ()) for j in several]
+    skipped = np.array([*enumerate(labels.tolist()), *more], np.int64).reshape(-1, 2)
     kind, unit, tiny = (np.float32, 2.0**-24, 2.0**-110) if len(labels) >= SCREEN else (np.float64, UNIT, TINY)
     bias = np.zeros(n) if head.bias is None else head.bias.astype(np.float64)
     with np.errstate(all="ignore"):
@@ -162,7 +166,6 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: np.ndarray | Non
         left = np.column_stack([x, t, (g * length + dust) * 1.01, g * t]).astype(kind)
         best = np.full(len(labels), -np.inf)
         close: list[list[int]] = [[] for _ in labels]
-        row = np.arange(len(labels))
         for start, stop in spans(n, COLUMNS):
             right = np.empty((stop - start, d + 3), kind)
             block = head.rows[start:stop]
@@ -170,9 +173,8 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: np.ndarray | Non
             right[:, d], right[:, d + 1] = bias[start:stop], norms[start:stop]
             right[:, d + 2] = np.abs(bias[start:stop])
             s = left @ right.T
-            for skip in (labels,) if but is None else (labels, but):
-                mine = (skip >= start) & (skip < stop)
-                s[row[mine], skip[mine] - start] = -np.inf
+            mine = skipped[(skipped[:, 1] >= start) & (skipped[:, 1] < stop)]
+            s[mine[:, 0], mine[:, 1] - start] = -np.inf
             top = s.max(axis=1)
             for i in np.flatnonzero(~(top < own)):
                 fail = ~(s[i] < own[i])

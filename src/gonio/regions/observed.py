@@ -13,13 +13,14 @@ POINTS = 1024
 
 
 def most(head: Head, label: int, rivals: np.ndarray) -> float:
-    """The most by which the label is above the best of its rivals (all labels, if none are named), rounded up.
+    """The most by which the label is above the best of its rivals, rounded up; all labels that are not its equals, if
+    none are named.
 
     Positive where it wins at one of the embeddings, or may. Cost: embeddings x rivals x dim.
     """
     assert isinstance(head.inputs, Observed)
     n, d = head.shape
-    js = rivals if len(rivals) else np.delete(np.arange(n), label)
+    js = rivals if len(rivals) else np.setdiff1d(np.arange(n), [label, *head.equals(label)])
     if not len(js):
         return np.inf
     rows, bias = _rows(head, js, label)

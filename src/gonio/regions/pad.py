@@ -2,11 +2,13 @@
 
 Frameworks pad vocabularies to multiples of 64 or 128, often with zeros or with -10,000 in every entry. Both can win:
 zero when the rows have a common offset, the other for about half of all inputs. A row inside the hull of the others
-cannot, and rounding to the checkpoint's type does not push it out if it lies deep; else a copy of a real row does.
+cannot, and rounding to the checkpoint's type does not push it out if it lies deep. A copy of a real row can: it is on
+top wherever that row is, and who breaks the tie is up to the kernel. With a bias a copy that stands lower cannot.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 TYPES: dict[str, Any] = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 BELOW = 100.0  # by how much the bias of a padded row is below all others: exp(-100) of a probability
 LARGEST_POOL = 20_000
+MOST_PAIRS = 200
 SAMPLES = 256
 
 
@@ -34,7 +37,7 @@ class Padded:
 
     places       the rows that were filled: padded ones replaced, then new ones
     row, bias    what stands in each of them, in the checkpoint's type (bias in float32 or float64)
-    twin         the real row it is a copy of; None where it lies inside the hull of real rows
+    copy_of      the real row it is a copy of, with a lower bias; None where it lies inside the hull of real rows
     probability  the largest probability of one such row over the embeddings looked at; NaN for links without any
     bound        what it can never exceed (softmax): k such rows are equal, and some rival is not below: 1 / (k + 1)
     """
@@ -43,7 +46,7 @@ class Padded:
     places: Int[np.ndarray, " padded"]
     row: np.ndarray
     bias: float | None
-    twin: int | None
+    copy_of: int | None
     certificates: tuple[NeverWins, ...]
     probability: float
     bound: float
@@ -53,8 +56,8 @@ class Padded:
     def note(self) -> str:
         """In words: where the rows lie, and that never winning is not never being sampled."""
         where = "inside the hull of real rows"
-        if self.twin is not None:
-            where = f"equal to row {self.twin}, whose probability they share"
+        if self.copy_of is not None:
+            where = f"row {self.copy_of} again, with a lower bias"
         likely = f"sampled with probability up to {self.probability:.3g} over {self.over}"
         return f"{where}; they never win" + ("" if np.isnan(self.probability) else f", and are {likely}")
 
@@ -97,14 +100,18 @@ def pad(head: Head, to: int, dtype: str, *, embeddings: Any = None, seed: int = 
         proofs = tuple(NeverWins(out.digest, int(k), pool, weights) for k in places)
         if _verified(out, proofs):
             return Padded(out, places, row, lowest, None, proofs, *_likely(out, places, F), over)
-    twin = _least_likely(head, real, F)
-    row = head[twin].astype(kind)
-    bias = None if head.bias is None else lowest
-    out = _filled(head, int(to), places, row, bias, kind)
+    copied = _least_likely(head, real, F)
+    if head.bias is None or lowest is None or not lowest < head.bias[copied]:
+        raise GonioError(
+            f"pad: no row of {dtype} was found that lies inside the hull of the {len(real)} real rows, and every other "
+            f"row can be on top; pad in a wider type (float32), or give the head a bias, which can hold such rows down."
+        )
+    row = head[copied].astype(kind)
+    out = _filled(head, int(to), places, row, lowest, kind)
     none = np.zeros(0) if isinstance(head.inputs, Observed) else np.ones(1)
-    proofs = tuple(NeverWins(out.digest, int(k), np.array([twin]), none) for k in places)
+    proofs = tuple(NeverWins(out.digest, int(k), np.array([copied]), none) for k in places)
     proofs[0].verify(out)
-    return Padded(out, places, row, bias, twin, proofs, *_likely(out, places, F), over)
+    return Padded(out, places, row, lowest, copied, proofs, *_likely(out, places, F), over)
 
 
 def _holds(head: Head, dtype: str) -> None:
@@ -126,11 +133,13 @@ def _below(bias: np.ndarray, kind: Any) -> float:
 
 
 def _pools(head: Head, real: np.ndarray, seed: int) -> list[np.ndarray]:
-    """Rows to lie between: a few per dimension first, for a small proof, then all."""
+    """Rows to lie between: a few per dimension first, for a small proof, then all; of few rows also the pairs, whose
+    mid-point the type may hold exactly."""
     d, rng = head.shape[1], np.random.default_rng(seed)
     sizes = [k for k in (3 * (d + 2), 12 * (d + 2)) if k < len(real)]
     pools = [np.sort(rng.choice(real, k, replace=False)) for k in sizes]
-    return [*pools, real] if len(real) <= LARGEST_POOL else pools
+    pairs = list(itertools.islice(itertools.combinations(real.tolist(), 2), MOST_PAIRS)) if not pools else []
+    return [*pools, *([real] if len(real) <= LARGEST_POOL else []), *(np.array(p) for p in pairs)]
 
 
 def _inside(head: Head, pool: np.ndarray, kind: Any) -> tuple[np.ndarray, np.ndarray] | None:

@@ -16,6 +16,7 @@ import numpy as np
 from gonio import check
 from gonio.errors import GonioError
 from gonio.head import Head
+from gonio.regions.win import NEVER, SHARED, UNDECIDED, WINS, can_win
 from gonio.rows import Affine8, Rows
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 Precision = Literal["bf16", "fp16", "fp8", "int8"]
 TYPES: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp8": ml_dtypes.float8_e4m3fn}
 LARGEST = {k: float(ml_dtypes.finfo(v).max) for k, v in TYPES.items()}
-UNDECIDED, WINS, NEVER = 0, 1, 2  # as `proposals` has them
 
 Decide = Callable[[Head], np.ndarray]
 
@@ -78,9 +78,9 @@ def narrowed(a: np.ndarray, kind: str, name: str) -> np.ndarray:
 class PrecisionAudit:
     """Labels whose standing a cast changes.
 
-    lost       could win, and cannot after it (twins apart)
-    tied       could win, and have a twin after it: no one of them can be strictly above the others
-    gained     could not win, and can after it
+    lost       could reach the top, and cannot after it
+    tied       could win alone, and after it only together with labels that have become equal to it
+    gained     could not reach the top, and can after it
     unclear    undecided before or after
     saturated  entries of W beyond the largest number of fp8
     """
@@ -113,22 +113,19 @@ class PrecisionAudit:
 def precision_audit(head: Head, kind: Precision, decide: Decide | None = None) -> PrecisionAudit:
     """Which labels become unable to win, tied, or newly able when the head is rounded.
 
-    `decide(head)` gives 1 (wins), 2 (never wins) or 0 (undecided) for each label; gonio's own engine by default.
+    `decide(head)` gives 1 (wins), 2 (never wins), 3 (only with equals) or 0 (undecided) for each label; `can_win` does
+    by default.
     """
-    decide = decide or proposed
+    decide = decide or (lambda h: can_win(h).status)
     small = cast(head, kind)
     before, after = (np.asarray(decide(h)).astype(np.int8) for h in (head, small))
-    twin = np.zeros(len(head), bool)
-    for group in small.twins:
-        twin[group] = True
-    could, can = before == WINS, after == WINS
-    cannot = after == NEVER
+    could, can = (np.isin(status, (WINS, SHARED)) for status in (before, after))
     saturated = sum(int((np.abs(b) > LARGEST["fp8"]).sum()) for _, b in head.blocks()) if kind == "fp8" else 0
     return PrecisionAudit(
         kind,
         small,
-        lost=np.flatnonzero(could & cannot & ~twin),
-        tied=np.flatnonzero(could & cannot & twin),
+        lost=np.flatnonzero(could & (after == NEVER)),
+        tied=np.flatnonzero((before == WINS) & (after == SHARED)),
         gained=np.flatnonzero((before == NEVER) & can),
         unclear=np.flatnonzero((before == UNDECIDED) | (after == UNDECIDED)),
         before=before,
@@ -136,9 +133,3 @@ def precision_audit(head: Head, kind: Precision, decide: Decide | None = None) -
         saturated=saturated,
     )
 
-
-def proposed(head: Head) -> np.ndarray:
-    """What gonio's engine proposes for each label, without proof."""
-    from gonio.regions.propose import propose
-
-    return propose(head.inputs.reduce(head.W, head.bias)).status

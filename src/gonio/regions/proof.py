@@ -75,7 +75,11 @@ def _columns(name: str, several: list[Any]) -> dict[str, np.ndarray]:
     """The certificates of one group, as columns."""
     if name in ("wins32", "wins64"):
         kind = np.float32 if name == "wins32" else np.float64
-        return {"label": _labels([c.label for c in several]), "x": _stack([c.x for c in several], kind)}
+        out = {"label": _labels([c.label for c in several]), "x": _stack([c.x for c in several], kind)}
+        if any(len(c.equals) for c in several):  # labels with the same scores everywhere, which the win leaves out
+            out["equals"] = np.array([len(c.equals) for c in several], np.int64)
+            out["equal"] = np.concatenate([c.equals for c in several])
+        return out
     if name == "ties":
         both = [_stack([v for c in several for v in (c.x, c.y)], np.float64)]
         return {"pair": _labels([(c.a, c.b) for c in several]), "xy": both[0].reshape(len(several), 2, -1)}
@@ -181,7 +185,10 @@ def _certificates(group: str, head: str, count: int, columns: _Columns) -> list[
 
     if group in ("wins32", "wins64"):
         labels, x = read("label", "i").tolist(), read("x", "f", 2)
-        return [Wins(head, i, v) for i, v in zip(labels, x, strict=True)]
+        equals: list[Any] = [()] * count
+        if f"{group}_equals" in columns.archive.entries:
+            equals = _split(columns, f"{group}_equal", "i", read("equals", "i"))
+        return [Wins(head, i, v, e) for i, v, e in zip(labels, x, equals, strict=True)]
     if group == "ties":
         pairs, xy = _pairs(group, columns, count), read("xy", "f", 3)
         if xy.shape[1] != 2:

@@ -88,6 +88,8 @@ class Proposals:
 
     def position(self, label: int) -> int:
         """Where a label stands among those asked about."""
+        if 0 <= label < len(self.labels) and self.labels[label] == label:  # all were asked about
+            return int(label)
         at = np.flatnonzero(self.labels == label)
         if not len(at):
             raise GonioError(f"propose: label {label} was not asked about.")
