@@ -21,7 +21,8 @@ from gonio.rows import Rows
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Link = Literal["softmax", "sigmoid", "dot", "cosine"]
+Link = Literal["softmax", "sigmoid", "dot", "cosine", "vectors", "input", "unknown"]
+KNOWN_LINKS = ("softmax", "sigmoid", "dot", "cosine", "vectors", "input")  # what a user may say a table is
 Trained = Literal["product", "factors"]
 Label = str | int
 
@@ -41,6 +42,7 @@ class Source:
     tensors: Mapping[str, str] = field(default_factory=dict)  # part of the head -> tensor it was read from
     file: str = ""  # the file that holds the rows
     turned: bool = False  # the table is stored (dim, labels)
+    tied: bool = False  # the model reads the same table as its input embeddings
     factor: float = 1.0  # rows are read times this
 
     def __post_init__(self) -> None:
@@ -60,8 +62,14 @@ class Head:
         float32 and float64 are kept as given; 16-bit and 8-bit floats are widened where they are used, a block at a
         time. A writeable array is copied, a read-only one (a memory map) shared.
     bias : array of shape (labels,), optional
-    link : "softmax", "sigmoid", "dot" or "cosine"
-        How scores become predictions; it fixes what may change while the model does not.
+    link : what the table is and so what may change while the model does not
+        "softmax", "sigmoid", "dot"   a head: how its scores become predictions
+        "cosine"    unit vectors whose cosines were trained
+        "vectors"   word vectors: one of the two tables that word2vec, fastText or GloVe train
+        "input"     the embedding table of a model, which no prediction reads directly
+        "unknown"   nothing says what it is
+    offset_in : for "input" and "vectors", what takes up a vector added to all rows: a table that the model adds to
+        every row (token types, positions), GloVe's biases; None where nothing is known to
     labels : names of the rows, optional
     inputs : which embeddings can reach the head (see `gonio.inputs`)
     trained : "product" or "factors", for `dot` heads
@@ -85,6 +93,7 @@ class Head:
         inputs: _inputs.Inputs | None = None,
         trained: Trained | None = None,
         softcap: float | None = None,
+        offset_in: str | None = None,
         source: Source | None = None,
     ) -> None:
         link = check.one_of(link, get_args(Link), "Head", "link")  # type: ignore[assignment]
@@ -124,6 +133,7 @@ class Head:
         put(self, "inputs", inputs)
         put(self, "trained", trained)
         put(self, "softcap", softcap)
+        put(self, "offset_in", offset_in)
         put(self, "source", source)
 
     if TYPE_CHECKING:
@@ -135,6 +145,7 @@ class Head:
         inputs: _inputs.Inputs
         trained: Trained | None
         softcap: float | None
+        offset_in: str | None
         source: Source | None
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -156,6 +167,7 @@ class Head:
             "inputs": self.inputs,
             "trained": self.trained,
             "softcap": self.softcap,
+            "offset_in": self.offset_in,
             "source": self.source,
         }
         unknown = set(changes) - set(parts)
@@ -325,6 +337,7 @@ class Head:
 
         The links dot and cosine rank; they have no probabilities.
         """
+        self.must_score("Head.probabilities")
         if self.link not in ("softmax", "sigmoid"):
             raise GonioError(
                 f"Head.probabilities: the link is {self.link!r}, which ranks by score and gives no probabilities; "
@@ -339,6 +352,30 @@ class Head:
         np.exp(z, out=z)
         z /= z.sum(axis=-1, keepdims=True)
         return z
+
+    def must_score(self, who: str) -> None:
+        """Complain where the rows score no inputs, so that nothing can win, tie or be ranked by them."""
+        place = self.source.place if self.source else "this head"
+        if self.link == "unknown":
+            raise GonioError(
+                f"{who}: nothing says what the rows of {place} are, and the answer hangs on it; say it with --link "
+                f"(link=): softmax, sigmoid or dot for a head, {', '.join(KNOWN_LINKS[3:-1])} or input for embeddings."
+            )
+        if self.link == "vectors":
+            raise GonioError(
+                f"{who}: the rows of {place} are word vectors, one of two tables that were trained together; alone "
+                f"they score nothing. Load the model with its output table, or say --link (link=) if they are a head."
+            )
+        if self.link == "input":
+            raise GonioError(
+                f"{who}: the rows of {place} are input embeddings, which no prediction reads directly; load the model "
+                f"with its head, name the head's table with --tensor (tensor=), or say --link (link=) if this is it."
+            )
+
+    def must_be_known(self, who: str) -> None:
+        """Complain where nothing says what the rows are."""
+        if self.link == "unknown":
+            self.must_score(who)
 
     def __repr__(self) -> str:
         n, d = self.shape

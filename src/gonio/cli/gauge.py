@@ -49,14 +49,20 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
     click.echo(text.dialled(result))
     if out is None:
         return
-    from gonio.gauge.export import export, measure, standalone
+    from gonio.gauge.export import Written, export, measure, measure_tables, standalone
 
     if head_only:
         path = standalone(result.head, f"{out}/head.safetensors", overwrite=overwrite)
-        click.echo(f"  written    {path} (the head alone)")
-        return
-    written = export(result, out, precision="same" if same_type else "float32", overwrite=overwrite)
-    click.echo(text.written(written, measure(written, result)))
+        written = Written(path, "weight", "float32", False)
+        alone = " (the rows alone)"
+    else:
+        written = export(result, out, precision="same" if same_type else "float32", overwrite=overwrite)
+        alone = ""
+    if written.second is not None:
+        click.echo(text.written_tables(written, measure_tables(written, result)))
+    else:
+        difference = measure(written, result) if result.translation is not None and head.link == "softmax" else None
+        click.echo(text.written(written, difference, alone))
 
 
 @click.command()

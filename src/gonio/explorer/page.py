@@ -45,6 +45,7 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
     With Q an orthonormal basis of the differences of the three rows, inputs x = Q u have the scores (W Q) u + b: a head
     of two dimensions with the same gauge. Only labels that can win somewhere in the plane are kept, and the three.
     """
+    head.must_score("explore")
     if head.link == "cosine":
         raise GonioError(
             "explore: the link is cosine, whose rows are compared with each other; there are no inputs to draw."

@@ -45,6 +45,7 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
     Claims: GONIO.1.7d
     """
     n, d = head.shape
+    head.must_score("canonical")
     if head.link == "cosine":
         raise GonioError(
             "canonical: the link is cosine, whose rows are fixed up to rotation and length; normalise them."

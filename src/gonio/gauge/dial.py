@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gonio.errors import GonioError
-from gonio.gauge.group import gauge_of, reachable
+from gonio.gauge.group import SCORES, gauge_of, reachable
 from gonio.gauge.meant import Meant, inputs_meant
 from gonio.gauge.reach import cosine as cosine_of
-from gonio.gauge.reach import plain_translation, smallest_translation
-from gonio.gauge.transforms import Linear, Transform, Translation
+from gonio.gauge.reach import dependent, plain_translation, smallest_translation
+from gonio.gauge.transforms import LayerNormShift, Linear, Transform, Translation
 from gonio.head import Head, Label
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Dialled:
     transform        what was done to the rows, and to the embeddings with them
     translation      the vector added to all rows; None where another map was used
     cosine           the cosine of the pair in the new head, as computed
-    bound            proven: no probability of any label differs by more, over the inputs meant (translations only)
+    bound            proven: no probability of any label differs by more, over the inputs meant (softmax translations)
     over             those inputs, in words
     max_probability_difference   the largest difference measured, on given or drawn embeddings of those inputs
     """
@@ -45,11 +45,12 @@ class Dialled:
     @cached_property
     def bound(self) -> float | None:
         """Proven: no probability of any label differs by more, over the inputs meant; None for other maps than a
-        translation, whose rounding is measured only.
+        translation, whose rounding is measured only, and for tables that are no head.
 
         It is about the two heads in real numbers; what is measured includes the rounding of the measurement.
         """
-        return _bound(self.head, self.meant) if isinstance(self.transform, Translation) else None
+        softmax = self.before.link == "softmax"
+        return _bound(self.head, self.meant) if softmax and isinstance(self.transform, Translation) else None
 
     @property
     def over(self) -> str:
@@ -66,7 +67,9 @@ class Dialled:
 
     @cached_property
     def max_probability_difference(self) -> float:
-        """max |p' - p| over the measured embeddings, in float64."""
+        """max |p' - p| over the measured embeddings, in float64; of scores for the link dot, NaN for what is no head."""
+        if self.before.link not in SCORES:
+            return float("nan")
         if self.before.link not in ("softmax", "sigmoid"):
             return _largest(self.before.logits(self.points), self.head.logits(self.transform.embeddings(self.points)))
         old = self.before.probabilities(self.points)
@@ -75,6 +78,11 @@ class Dialled:
     @property
     def promise(self) -> str:
         """What is proven about the predictions, in words."""
+        if self.before.link == "input":
+            return f"the model's outputs change by rounding only once {self.before.offset_in} is moved the opposite way"
+        if self.before.link == "vectors":
+            other = self.before.offset_in or "the table that the file lacks"
+            return f"the dot products that were trained change by rounding only once {other} is changed to match"
         if self.bound is None:
             return f"no prediction changes but by rounding, which is measured only, over {self.over}"
         return f"no probability differs by more than {self.bound:.2g} over {self.over}"
@@ -118,7 +126,9 @@ def dial(
     """An equivalent head in which labels a and b have the given cosine.
 
     softmax: one vector is added to all rows (Theorem 3.4): any cosine in [-1, 1]. Under a soft-cap, and for the links
-    sigmoid and dot, an invertible map of rows and embeddings: any cosine in (-1, 1).
+    sigmoid and dot, an invertible map of rows and embeddings: any cosine in (-1, 1). After a LayerNorm, rows that these
+    cannot turn are first moved along 1/gain. Input embeddings to which another table is added, and GloVe's vectors:
+    one vector for all rows; word2vec's: an invertible map.
 
     Parameters
     ----------
@@ -141,20 +151,14 @@ def dial(
         raise GonioError(f"dial: {head.labels[i]!r} is one label, whose cosine with itself is 1; give two labels.")
     if not isinstance(cosine, (int, float, np.floating)) or not -1 <= cosine <= 1:
         raise GonioError(f"dial: the cosine is {cosine!r}; a number from -1 to 1 is needed.")
-    table = reachable(head, i, j)
-    reach = table.get("translation") or table.get("linear") or table["all"]
+    reach = reachable(head, i, j)["all"]
     x, y = head[i].astype(np.float64), head[j].astype(np.float64)
     if cosine not in reach and cosine_of(x, y) != cosine:
         raise GonioError(
             f"dial: {head.labels[i]!r} and {head.labels[j]!r} cannot have cosine {cosine:g} in any equivalent head "
-            f"of this kind: {reach.why}; what can be reached is {reach}."
+            f"that is known: {reach.why}; what can be reached is {reach}."
         )
-    transform: Transform
-    if Translation in gauge_of(head).kinds:
-        v = smallest_translation(x, y, cosine).v if way == "smallest" else plain_translation(x, y, cosine)
-        transform = Translation(v)
-    else:
-        transform = Linear(linear_map(x, y, cosine))
+    transform = _transform(head, i, j, float(cosine), way)
     moved = transform.apply(head)
     meant = inputs_meant(head, embeddings, radius)
     got = cosine_of(moved[i], moved[j])
@@ -164,6 +168,56 @@ def dial(
             f"gave the cosine {got:.3g} instead of {cosine:g}; their difference is too small to be turned."
         )
     return Dialled(head, moved, (i, j), transform, got, meant)
+
+
+def _transform(head: Head, i: int, j: int, cosine: float, way: str) -> Transform:
+    """The change of the head that gives two labels the cosine, where it can be reached."""
+    x, y = head[i].astype(np.float64), head[j].astype(np.float64)
+    kinds = gauge_of(head).kinds
+    if cosine_of(x, y) == cosine:
+        return Translation(np.zeros(len(x))) if Translation in kinds else Linear(np.eye(len(x)))
+    apart = None  # a step that makes rows different or independent which the other steps cannot tell apart
+    if LayerNormShift in kinds:
+        apart = _apart_after_layer_norm(head, i, j, cosine, Translation in kinds)
+        if apart is not None:
+            moved = apart.apply(head)
+            x, y = moved[i].astype(np.float64), moved[j].astype(np.float64)
+            if abs(cosine) == 1 and Translation not in kinds:
+                return apart
+    if Translation in kinds:
+        v = smallest_translation(x, y, cosine).v if way == "smallest" else plain_translation(x, y, cosine)
+        last: Transform = Translation(v)
+    else:
+        last = Linear(linear_map(x, y, cosine))
+    return last if apart is None else apart.then(last)
+
+
+def _apart_after_layer_norm(head: Head, i: int, j: int, cosine: float, translates: bool) -> LayerNormShift | None:
+    """Moves along 1/gain for rows that a translation (equal ones) or a linear map (dependent ones) cannot turn."""
+    inputs: Any = head.inputs
+    x, y = head[i].astype(np.float64), head[j].astype(np.float64)
+    k = 1 / inputs.gain
+    a = np.zeros(head.shape[0])
+    size = max(float(np.linalg.norm(x)), float(np.linalg.norm(y)), 1.0) / float(np.linalg.norm(k))
+    if translates:
+        if not np.array_equal(x, y):
+            return None
+        a[i] = size
+        return LayerNormShift(a)
+    if abs(cosine) == 1:  # what is left beside 1/gain is parallel, or nothing is and both become multiples of it
+        a[i], a[j] = -(x @ k) / (k @ k), -(y @ k) / (k @ k)
+        if reach_of_flat(head, i, j):
+            a[i], a[j] = a[i] + size, a[j] + cosine * size
+        return LayerNormShift(a)
+    if not dependent(x, y):
+        return None
+    a[i if np.linalg.norm(x) <= np.linalg.norm(y) else j] = size
+    return LayerNormShift(a)
+
+
+def reach_of_flat(head: Head, i: int, j: int) -> bool:
+    """Whether both rows are multiples of 1/gain, so that only the cosines -1 and 1 exist."""
+    return reachable(head, i, j)["layer-norm shift"].only_ends
 
 
 def linear_map(a: np.ndarray, b: np.ndarray, target: float) -> np.ndarray:

@@ -47,13 +47,14 @@ class Written:
     tensor: str
     dtype: str
     untied: bool
+    second: str | None = None  # the table that took up the offset of input embeddings
 
 
 def export(dialled: Dialled, out: Path | str, *, precision: Precision = "float32", overwrite: bool = False) -> Written:
     """Write a dialled head as the model that it was loaded from, with only its head changed.
 
     Safetensors (sharded too), torch, npz and npy are written in their own format, everything else in the folder is
-    copied; a tied head is untied. Heads of 16-bit models are written in float32, or with precision="same" in their own
+    copied; a tied head is untied. Of input embeddings the table that is added to them is moved too. Heads of 16-bit models are written in float32, or with precision="same" in their own
     type. A head from another format is written alone, as a safetensors file, with `standalone`.
     """
     head, like = dialled.head, dialled.before
@@ -77,6 +78,8 @@ def export(dialled: Dialled, out: Path | str, *, precision: Precision = "float32
         )
     place = Path(source.place)
     _not_over(place, out)
+    if like.link == "input":
+        return _moved_tables(dialled, place, out, dtype, overwrite)
     config = _config(place if place.is_dir() else place.parent)
     name = _name(source, config, place, alone)
     parts: dict[str, Part] = {name: Table(head, like, dtype)}
@@ -91,6 +94,48 @@ def export(dialled: Dialled, out: Path | str, *, precision: Precision = "float32
             return Written(out / place.name, name, dtype, untied)
         _folder(place, folder, Path(source.file), parts, config)
     return Written(out, name, dtype, untied)
+
+
+def _moved_tables(dialled: Dialled, place: Path, out: Path, dtype: str, overwrite: bool) -> Written:
+    """The model with its input embeddings moved by v and the table that is added to them by -v."""
+    source, v = dialled.before.source, dialled.translation
+    assert source is not None
+    assert v is not None
+    name, other = source.tensors["W"], source.tensors.get("offset")
+    if other is None or source.format != "safetensors":
+        raise GonioError(
+            f"export: {place} is a {source.format} model, whose second table gonio does not write; the moved rows alone "
+            f"are written with standalone (on the command line: --head-only)."
+        )
+    added = _second_table(source, place, other)
+    parts: dict[str, Any] = {
+        name: Table(dialled.head, dialled.before, dtype).whole(),
+        other: (added - v).astype(np.float32 if dtype != "float64" else np.float64),
+    }
+    path = replace_tensors(source, parts, out, config=lambda about: about, overwrite=overwrite)
+    return Written(path, name, dtype, False, other)
+
+
+def _second_table(source: Source, place: Path, name: str) -> np.ndarray:
+    from gonio.load.folder import weights_of
+
+    return weights_of(place).read(name).astype(np.float64)
+
+
+def measure_tables(written: Written, dialled: Dialled) -> float:
+    """Proven: no entry of (row + added row) differs by more between the model as read and as written."""
+    from gonio.load.folder import weights_of
+
+    source, v = dialled.before.source, dialled.translation
+    assert source is not None
+    assert v is not None
+    assert written.second is not None
+    old, new = weights_of(Path(source.place)), weights_of(written.path)
+    off = 0.0
+    for name, way in ((written.tensor, v), (written.second, -v)):
+        a, b = (x.read(name).astype(np.float64) for x in (old, new))
+        off += float((np.abs((b - a) - way) + 2.0**-51 * (np.abs(a) + np.abs(way))).max())
+    return off
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -122,7 +167,8 @@ def _name(source: Source, config: Mapping[str, Any], place: Path, alone: str) ->
 def measure(written: Written, dialled: Dialled) -> tuple[float, float]:
     """What the checkpoint as written does to probabilities: (proven bound, largest difference measured).
 
-    With E = W_written - (W + 1 v'), eps = sup over the inputs meant of max_j |E_j x| and the bound is tanh(eps / 2).
+    With E = W_written - (W + 1 v') and e the difference of the biases, eps = sup over the inputs meant of
+    max_j |E_j x + e_j| and the bound is tanh(eps / 2).
     """
     from gonio.load import load
 
@@ -135,9 +181,16 @@ def measure(written: Written, dialled: Dialled) -> tuple[float, float]:
         before = old.rows[start : start + len(block)].astype(np.float64)
         off = np.abs((block.astype(np.float64) - before) - v)
         slack = 2.0**-51 * (np.abs(before) + np.abs(v))  # this difference itself is rounded
-        eps = max(eps, float(dialled.meant.sup(off + slack).max()))
+        more = _bias_difference(old, new, slice(start, start + len(block)))
+        eps = max(eps, float((dialled.meant.sup(off + slack) + more).max()))
     p, q = old.probabilities(dialled.points), new.probabilities(dialled.points)
     return float(np.tanh(eps / 2)), float(np.abs(p - q).max())
+
+
+def _bias_difference(old: Head, new: Head, part: slice) -> np.ndarray:
+    zero = np.zeros(old.shape[0])
+    a, b = ((zero if h.bias is None else h.bias.astype(np.float64))[part] for h in (old, new))
+    return np.abs(a - b) * (1 + 2.0**-50)
 
 
 def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite: bool = False) -> Path:
@@ -145,7 +198,7 @@ def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite
     out = Path(out)
     if out.exists() and not overwrite:
         raise GonioError(f"export: {out} exists; choose another name, or say that it may be overwritten.")
-    rows = Table(head, head, dtype)
+    rows = Table(head, head.replace(source=None), dtype)  # as they score, whatever factor the model's file leaves out
     parts: dict[str, Any] = {"weight": rows}
     if head.bias is not None:
         parts["bias"] = head.bias.astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,28 @@ WHY: dict[type[Transform], str] = {
 }
 
 
+SCORES = ("softmax", "sigmoid", "dot")  # links of heads, whose rows score inputs
+STAYS = {
+    "softmax": "probabilities",
+    "sigmoid": "probabilities",
+    "dot": "scores",
+    "cosine": "cosines",
+    "vectors": "trained dot products",
+    "input": "model's outputs",
+}
+FIXED = {
+    "cosine": "rotations and lengths leave every cosine as it is",
+    "dot": "rotations leave every cosine as it is",
+    "input": "no change is known that moves it and leaves the model's outputs alone",
+}
+
+
 @dataclass(frozen=True)
 class Gauge:
     """A group of changes, by its generating kinds; `why` says why each leaves the predictions alone.
 
-    `predictions` says what is left alone: "probabilities", "scores", "rankings" or "cosines".
+    `predictions` says what is left alone: "probabilities", "scores", "rankings", "cosines", for word vectors the
+    "trained dot products" with the table they were trained against, for input embeddings the "model's outputs".
     """
 
     kinds: tuple[type[Transform], ...]
@@ -76,6 +94,8 @@ class Gauge:
         return Chain(tuple(made))
 
     def __str__(self) -> str:
+        if not self.kinds:
+            return "no change of these rows alone is known that leaves the model as it is"
         return f"{', '.join(k.name for k in self.kinds)} (the {self.predictions} stay)"
 
 
@@ -86,10 +106,13 @@ def gauge_of(head: Head, *, ranking_only: bool = False) -> Gauge:
     sigmoid   Linear; with a bias InputShift
     dot       Linear (trained "product" or unknown) or Rotation (trained "factors"); used only to rank, Translation too
     cosine    Rotation, RowScaling
+    vectors   Linear, jointly with the table that the file lacks; GloVe's, whose biases take it up, Translation
+    input     Translation where the model adds another table to every row (`offset_in`); else nothing is known
     After a LayerNorm (no gain zero) also LayerNormShift.
 
     `ranking_only`: only the order of the scores matters (a `dot` head that ranks, a soft-capped head's argmax).
     """
+    head.must_be_known("gauge_of")
     kinds: list[type[Transform]] = []
     biased = head.bias is not None
     if head.link == "softmax":
@@ -102,14 +125,20 @@ def gauge_of(head: Head, *, ranking_only: bool = False) -> Gauge:
     elif head.link == "dot":
         kinds += [Rotation if head.trained == "factors" else Linear, *([InputShift] if biased else [])]
         kinds += [Translation] if ranking_only else []
-    else:
+    elif head.link == "cosine":
         kinds += [Rotation, RowScaling]
-    if isinstance(head.inputs, AfterLayerNorm) and head.inputs.gain.all() and head.link != "cosine":
+    elif head.offset_in is not None:
+        kinds += [Translation]
+    elif head.link == "vectors":
+        kinds += [Linear]
+    if isinstance(head.inputs, AfterLayerNorm) and head.inputs.gain.all() and head.link in SCORES:
         kinds.append(LayerNormShift)
-    stays = {"softmax": "probabilities", "sigmoid": "probabilities", "dot": "scores", "cosine": "cosines"}[head.link]
-    if ranking_only:
-        stays = "rankings"
-    return Gauge(tuple(kinds), stays, tuple(WHY[k] for k in kinds))
+    why = tuple(WHY[k] for k in kinds)
+    if head.link in ("vectors", "input"):
+        taken = f"a vector added to all rows is taken up by {head.offset_in}"
+        joint = "an invertible map of the rows is undone in the table they were trained against, which the file lacks"
+        why = tuple({Translation: taken, Linear: joint}[k] for k in kinds)
+    return Gauge(tuple(kinds), "rankings" if ranking_only else STAYS[head.link], why)
 
 
 def reachable(head: Head, a: Label, b: Label) -> dict[str, Reach]:
@@ -127,26 +156,60 @@ def reachable(head: Head, a: Label, b: Label) -> dict[str, Reach]:
         out["translation"] = by_translation(x, y)
     if Linear in gauge.kinds:
         out["linear"] = by_linear_map(x, y)
-    now = cosine(x, y)
-    fixed = Reach(now, now, not np.isnan(now), not np.isnan(now), "rotations and lengths leave every cosine as it is")
     if LayerNormShift in gauge.kinds:
         out["layer-norm shift"] = _by_layer_norm(head, x, y)
     if not out:
-        return {"all": fixed}
-    widest = max(out.values(), key=lambda r: (r.high - r.low, r.low_reached, r.high_reached, not r.only_ends))
-    return out | {"all": widest}
+        now = cosine(x, y)
+        known = not np.isnan(now)
+        return {"all": Reach(now, now, known, known, FIXED[head.link])}
+    if LayerNormShift not in gauge.kinds:
+        return out | {"all": next(iter(out.values()))}  # a translation reaches all that a linear map does, and more
+    return out | {"all": _together(out, len(x))}
+
+
+def _together(parts: dict[str, Reach], width: int) -> Reach:
+    """What the whole gauge of a head after a LayerNorm can do to a pair.
+
+    Each row may first move along 1/gain by itself, so that equal, zero and parallel rows become different ones, which
+    a translation gives every cosine, and a linear map every one but -1 and 1.
+    """
+    shift = parts["layer-norm shift"]
+    if "translation" in parts:
+        why = "rows may move along 1/gain one by one, and then all by one vector, which gives this pair every cosine"
+        return Reach(-1.0, 1.0, True, True, why, only_ends=width == 1)
+    if "linear" not in parts:  # rotations only
+        return shift
+    low = shift.low_reached or (parts["linear"].low == -1 and parts["linear"].low_reached)
+    high = shift.high_reached or (parts["linear"].high == 1 and parts["linear"].high_reached)
+    why = "rows may move along 1/gain one by one, and then all by an invertible map"
+    return Reach(-1.0, 1.0, low, high, why, only_ends=shift.only_ends)
 
 
 def _by_layer_norm(head: Head, x: np.ndarray, y: np.ndarray) -> Reach:
     """Both rows may move along k = 1/gain, each by its own multiple: their cosine approaches 1 and -1 far out.
 
-    With x, y moved to their parts orthogonal to k, the least |cos| met on the way to either end is 0 or that of the
-    orthogonal parts; since both multiples are free and continuous, every value between the ends is met.
+    Times gain, k is (1, ..., 1): the parts of x * gain and y * gain beside it decide, exactly. Both zero: the rows are
+    multiples of k, and only -1 and 1 exist. Parallel, or opposite: 1, or -1, is reached where only they are left.
+    Both multiples are free and continuous, so every value between the ends is met.
     """
     inputs: Any = head.inputs
-    k = 1 / inputs.gain
-    k = k / np.linalg.norm(k)
-    px, py = x - (x @ k) * k, y - (y @ k) * k
-    flat = [np.linalg.norm(p) <= 1e-14 * (np.linalg.norm(r) + 1e-300) for p, r in ((px, x), (py, y))]
-    low = high = all(flat)
-    return Reach(-1.0, 1.0, low, high, "each row may move along 1/gain by a multiple of its own", only_ends=all(flat))
+    px, py = (_beside_ones(row, inputs.gain) for row in (x, y))
+    side = _parallel(px, py)
+    flat = not any(px) and not any(py)
+    why = "each row may move along 1/gain by a multiple of its own"
+    return Reach(-1.0, 1.0, flat or side < 0, flat or side > 0, why, only_ends=flat)
+
+
+def _beside_ones(row: np.ndarray, gain: np.ndarray) -> list[Fraction]:
+    """The differences of row * gain to its first entry: zero exactly for multiples of 1/gain."""
+    seen = [Fraction(float(r)) * Fraction(float(g)) for r, g in zip(row, gain, strict=True)]
+    return [v - seen[0] for v in seen[1:]]
+
+
+def _parallel(a: list[Fraction], b: list[Fraction]) -> int:
+    """1 where two vectors are positive multiples of each other, -1 where negative ones, 0 otherwise; exactly."""
+    k = next((k for k, v in enumerate(a) if v), None)
+    if k is None or not any(b) or not b[k]:
+        return 0
+    ratio = b[k] / a[k]
+    return 0 if any(y != ratio * x for x, y in zip(a, b, strict=True)) else 1 if ratio > 0 else -1

@@ -34,7 +34,7 @@ class Reach:
     low_reached: bool
     high_reached: bool
     why: str
-    only_ends: bool = False  # d = 1: nothing between the ends
+    only_ends: bool = False  # nothing between the ends: in one dimension, and for multiples of one vector
 
     def __contains__(self, cosine: float) -> bool:
         if self.only_ends and self.low < cosine < self.high:
@@ -89,17 +89,19 @@ def by_linear_map(a: np.ndarray, b: np.ndarray) -> Reach:
     c = cosine(a, b)
     if np.isnan(c):
         return Reach(0.0, 0.0, False, False, "one row is zero and stays so under every linear map")
-    if _dependent(a, b):
+    if dependent(a, b):
         c = float(np.sign(c))
         return Reach(c, c, True, True, "the two rows are multiples of each other and stay so under every linear map")
     return Reach(-1.0, 1.0, False, False, "an invertible map of all rows gives this pair every cosine but -1 and 1")
 
 
-def _dependent(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two rows are exact multiples: a_k b_l = a_l b_k for the largest entry l, without rounding."""
+def dependent(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two rows are exact multiples, one of them maybe zero: a_k b_l = a_l b_k for the largest entry l."""
     from fractions import Fraction
 
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if not a.any() or not b.any():
+        return True
     if abs(cosine(a, b)) < 1 - 1e-9:
         return False
     k = int(np.argmax(np.abs(a)))

@@ -29,8 +29,9 @@ def load(
         A .npy, .npz, .safetensors, .gguf, .onnx, .pt, .pth, .bin file, word vectors as text or binary, a checkpoint
         folder, a fitted scikit-learn estimator, gensim vectors, a torch module, a factor model, or the name of a
         model on the hub (only the bytes of its head are fetched).
-    link : "softmax", "sigmoid", "dot" or "cosine"
-        How scores become predictions. Where neither the file nor you tell, it is softmax, marked as assumed.
+    link : what the table is: "softmax", "sigmoid" or "dot" (a head), "cosine", "vectors" or "input" (embeddings)
+        Where the file tells nothing, as a bare array does not, it is "unknown", and questions that hang on it ask for
+        it; a layer that by its name is a head is taken for softmax, marked as assumed.
     tensor : the name of the table of label rows, where the guess is wrong or impossible
     labels : names of the rows, or a file that holds them (one a line, or JSON)
     inputs : which embeddings can reach the head, as an object of `gonio.inputs` or as text ("nonnegative", "box:-1,1")

@@ -12,6 +12,7 @@ from typing import Any
 
 from gonio.errors import LoadError
 from gonio.load import names
+from gonio.load.added import table_added_to
 from gonio.load.archive import Archive
 from gonio.load.draft import Draft
 from gonio.load.feeds import inputs_of
@@ -67,19 +68,13 @@ def draft(archive: Archive, whole: Mapping[str, Any], files: Files, tensor: str 
     else:
         task, name, weight, why = weight_of(archive, config, place)
     if task == "none":
-        out = Draft(place, archive.format, names.rows_of(archive, weight), link="cosine")
-        out.decide(
-            "link",
-            f"{name or 'the config'} has no head: these are input embeddings, compared by cosine",
-            assumed=not name,
-        )
-        out.decide("inputs", "embeddings compared with each other; nothing feeds them")
+        out = _input_table(archive, config, files, name, weight)
     else:
         tied = weight in (find(archive, EMBEDDINGS, vocabulary_of(config)), find(archive, EMBEDDINGS))
         # Classifiers keep these settings in their config, but only a token head uses them.
         factor, scaling = _factor(config) if task == "tokens" else (1.0, "")
         out = Draft(place, archive.format, names.rows_of(archive, weight, factor=factor))
-        out.factor = factor
+        out.factor, out.tied = factor, tied and task == "tokens"
         if scaling:
             out.decide("scale", scaling)
         _link(out, config, task, name)
@@ -100,6 +95,45 @@ def draft(archive: Archive, whole: Mapping[str, Any], files: Files, tensor: str 
     _labels(out, config, task, files)
     out.bytes_read = archive.bytes_read
     return out
+
+
+def _input_table(archive: Archive, config: Mapping[str, Any], files: Files, name: str, weight: str) -> Draft:
+    """The token embeddings of a model, which no prediction reads directly, and what can take up an offset of them."""
+    out = Draft(archive.place, archive.format, names.rows_of(archive, weight))
+    if weight not in (find(archive, EMBEDDINGS), find(archive, EMBEDDINGS, vocabulary_of(config))):
+        out.decide("inputs", "not known, like what the rows are")
+        return out
+    out.link = "input"
+    trained = _compared_by(files)
+    out.decide(
+        "link",
+        f"{name or 'the model'} reads these rows as its input"
+        + (f"; what is compared by {trained} is its outputs, not this table" if trained else ""),
+        assumed=not name,
+    )
+    out.decide("inputs", "nothing feeds them: they are what a token becomes first")
+    added = table_added_to(archive, config, weight)
+    if added is not None:
+        out.offset_in = out.tensors["offset"] = added
+        out.decide("offset", f"{added} is added to every row, so it can take up a vector added to all of them")
+    else:
+        out.decide("offset", "no table is known that this model adds to every row")
+    return out
+
+
+def _compared_by(files: Files) -> str:
+    """How a sentence-transformers folder says that its outputs are compared; empty where it does not say."""
+    for name, key in (("config_sentence_transformers.json", "similarity_fn_name"), ("modules.json", "type")):
+        raw = files(name)
+        try:
+            data = json.loads(raw) if raw is not None else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(data, Mapping) and isinstance(data.get(key), str):
+            return str(data[key])
+        if isinstance(data, list) and any(str(m.get(key, "")).endswith("Normalize") for m in data if isinstance(m, Mapping)):
+            return "cosine (its last module normalises)"
+    return ""
 
 
 def _factor(config: Mapping[str, Any]) -> tuple[float, str]:
@@ -134,6 +168,7 @@ def _factor(config: Mapping[str, Any]) -> tuple[float, str]:
 
 def _link(out: Draft, config: Mapping[str, Any], task: Task, name: str) -> None:
     problem = config.get("problem_type")
+    out.link = "softmax"
     if task == "classes" and problem == "multi_label_classification":
         out.link = "sigmoid"
         out.decide("link", "problem_type is multi_label_classification")
@@ -144,6 +179,10 @@ def _link(out: Draft, config: Mapping[str, Any], task: Task, name: str) -> None:
         out.decide("link", f"{name} without a problem_type chooses one class")
     elif task in ("tokens", "classes") and name:
         out.decide("link", f"{name} chooses one {'token' if task == 'tokens' else 'class'}")
+    elif task in ("tokens", "classes"):
+        out.decide("link", f"by its name the tensor scores {task}; one of them is taken to be chosen", assumed=True)
+    else:
+        out.link = "unknown"
 
 
 def _softcap(out: Draft, config: Mapping[str, Any]) -> None:

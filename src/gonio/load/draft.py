@@ -22,7 +22,7 @@ class Draft:
     format: str
     rows: Rows
     bias: np.ndarray | None = None
-    link: Link = "softmax"
+    link: Link = "unknown"
     labels: Sequence[str] | None = None
     inputs: _inputs.Inputs = field(default_factory=_inputs.AllInputs)
     trained: Trained | None = None
@@ -34,12 +34,19 @@ class Draft:
     tensors: dict[str, str] = field(default_factory=dict)
     file: str = ""
     turned: bool = False
+    tied: bool = False
+    offset_in: str | None = None
     factor: float = 1.0
 
     def decide(self, part: str, why: str, *, assumed: bool = False) -> None:
         """Note why a part is as it is, and whether that was a guess."""
         self.decided[part] = why
         (self.assumed.add if assumed else self.assumed.discard)(part)
+
+    def suppose(self, link: Link, why: str) -> None:
+        """Take a link for granted where nothing tells it; it is marked as assumed."""
+        self.link = link
+        self.decide("link", why, assumed=True)
 
     def override(self, part: str, value: Any) -> None:
         """Put what the user said in place of what the loader thought."""
@@ -49,13 +56,14 @@ class Draft:
     def finish(self) -> Head:
         """The head, once everything is known."""
         if "link" not in self.decided:
-            self.decide("link", "nothing in the file tells how scores become predictions", assumed=True)
+            nothing = "nothing says what these rows are: a head's, embeddings, or something else"
+            self.decide("link", nothing if self.link == "unknown" else "given by the caller")
         if "inputs" not in self.decided:
             self.decide("inputs", "nothing in the file tells what feeds the head, so nothing is excluded", assumed=True)
         if self.labels is None and "labels" not in self.decided:
             self.decide("labels", "none found; rows go by their numbers")
         n = self.rows.shape[0]
-        if n == 1 and self.link != "sigmoid":
+        if n == 1 and self.link not in ("sigmoid", "unknown"):
             raise LoadError(
                 f"load: the head of {self.place} has one row; two or more are needed to compare. "
                 f"If it is one yes-or-no score, say link='sigmoid'; if another tensor is meant, name it with tensor=."
@@ -70,6 +78,7 @@ class Draft:
             tensors=self.tensors,
             file=self.file,
             turned=self.turned,
+            tied=self.tied,
             factor=self.factor,
         )
         return Head(
@@ -80,6 +89,7 @@ class Draft:
             inputs=self.inputs,
             trained=self.trained,
             softcap=self.softcap,
+            offset_in=self.offset_in,
             source=source,
         )
 

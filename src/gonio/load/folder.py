@@ -30,6 +30,11 @@ def torch_file(path: Path, tensor: str | None = None) -> Draft:
     return _with_config(open_file(path), path.parent, tensor)
 
 
+def weights_of(place: Path) -> Archive:
+    """The tensors of a checkpoint folder or of a safetensors file."""
+    return _weights(place) if place.is_dir() else SafetensorsArchive([place], str(place))
+
+
 def _weights(folder: Path) -> Archive:
     index = folder / "model.safetensors.index.json"
     if index.is_file():

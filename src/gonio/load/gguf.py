@@ -45,15 +45,18 @@ def draft(path: Path, tensor: str | None = None) -> Draft:
         out.tensors["bias"] = bias
     out.decide("bias", bias if bias in model.entries else "none in the file")
     if role == "tokens":
+        out.tied = name == "token_embd.weight"
         _language_model(model, out)
     elif role == "classes":
         _classifier(model, out)
     elif role == "table":
-        out.link = "cosine"
-        out.decide("link", f"{why}: a table of embeddings, compared by cosine")
-        out.decide("inputs", "embeddings compared with each other; nothing feeds them")
-    else:
-        out.decide("link", "nothing in the file tells how scores by this tensor become predictions", assumed=True)
+        out.link = "input"
+        out.decide("link", f"{why}: the model reads these rows as its input")
+        out.decide("inputs", "nothing feeds them: they are what a token becomes first")
+        added = next((n for n in ("token_types.weight", "position_embd.weight") if n in model.entries), None)
+        out.offset_in = added
+        told = f"{added} is added to every row" if added else "no table is known that this model adds to every row"
+        out.decide("offset", told)
     if not name.startswith("cls."):
         _name_rows(model, out, vocabulary=name in ("output.weight", "token_embd.weight"))
     out.bytes_read = model.bytes_read
@@ -67,6 +70,7 @@ def _language_model(model: Gguf, out: Draft) -> None:
         raise LoadError(
             f"load: {model.place} is a {arch}, whose output rows make sound and name nothing; no head is there."
         )
+    out.link = "softmax"
     if arch:
         out.decide("link", f"architecture {arch!r} is a language model: softmax over its vocabulary")
     else:
@@ -131,6 +135,7 @@ def _classifier(model: Gguf, out: Draft) -> None:
         out.decide("link", "one score: a reranker, whose relevance is a sigmoid of it", assumed=True)
     else:
         sure = model.arch in ("qwen3", "qwen3vl")  # llama.cpp itself takes the softmax there
+        out.link = "softmax"
         out.decide("link", f"a classifier of {n} classes: softmax over them", assumed=not sure)
     names = model.texts(f"{model.arch}.classifier.output_labels")
     if names is not None and len(names) == n:

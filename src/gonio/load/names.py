@@ -163,9 +163,11 @@ def draft(archive: Archive, tensor: str | None) -> Draft:
     turned = ", turned: it is stored (dim, labels)" if lying_down else ""
     out.decide("weight", f"{choice.name}, {choice.why}{turned}", assumed=choice.assumed)
     out.decide("bias", f"{bias_name}, by its name" if bias_name else "")
+    headlike = any(tier.search(choice.name) for tier in TIERS) or choice.name.lower() in PLAIN or bias is not None
     if bias is None and EMBEDDINGS.search(choice.name):
-        out.link = "cosine"
-        out.decide("link", "the name says embeddings, not a head: compared by cosine", assumed=True)
+        out.decide("link", f"{choice.name} says embeddings; of what, and what reads them, is not told")
+    elif headlike:
+        out.suppose("softmax", "nothing tells how the scores of this layer become predictions")
     out.tensors = {"W": choice.name} | ({"bias": bias_name} if bias_name else {})
     out.bytes_read = archive.bytes_read
     out.turned, out.file = lying_down, archive.holder(choice.name)

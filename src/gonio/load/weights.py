@@ -166,6 +166,8 @@ def named(archive: Archive, config: Mapping[str, Any], place: str, tensor: str) 
         return "tokens", "", weight, why
     if weight == find(archive, CLASS_HEADS):
         return "classes", "", weight, why
+    if weight in (find(archive, EMBEDDINGS, vocabulary_of(config)), find(archive, EMBEDDINGS)):
+        return "none", task_of(config, place)[1], weight, why
     return "unknown", "", weight, why
 
 

@@ -129,12 +129,17 @@ def keyed(x: Any) -> Draft:
 
 
 def _draft(place: str, kind: str, table: Any, words: list[str], taken: int) -> Draft:
-    out = Draft(place=place, format=kind, rows=Rows(table), link="cosine", labels=words, bytes_read=taken)
+    out = Draft(place=place, format=kind, rows=Rows(table), link="vectors", labels=words, bytes_read=taken)
     out.decide("weight", "the vectors, one a word")
     out.decide("bias", "word vectors have none")
-    out.decide("link", "word vectors: a table of embeddings, compared by cosine")
-    out.decide("inputs", "embeddings compared with each other; nothing feeds them")
+    out.decide("link", "word vectors: one of the two tables that are trained on each other's dot products")
+    out.decide("inputs", "not known: the table that these were trained against is not in the file")
     out.decide("labels", "the words")
+    if kind == "GloVe text":
+        out.offset_in = "the biases of GloVe's training"
+        out.decide("offset", "a file without a line of counts is as GloVe writes it; its biases take up an offset", assumed=True)
+    else:
+        out.decide("offset", "word2vec and fastText train without biases, so nothing takes up an offset")
     return out
 
 

@@ -184,6 +184,7 @@ def label_sets(
 
     Claims: NG26.D5.1, NG26.PE.2
     """
+    head.must_score("label_sets")
     if head.link == "cosine":
         raise GonioError("label_sets: the link is cosine, whose rows are compared with each other and not thresholded.")
     check_tolerance("label_sets", exact, tol)

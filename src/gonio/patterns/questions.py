@@ -168,6 +168,7 @@ def can_top(head: Head, labels: Sequence[Label]) -> Verdict:
 
 
 def _fits(head: Head, who: str) -> None:
+    head.must_score(who)
     if head.link == "cosine":
         raise GonioError(
             f"{who}: the link is cosine, whose rows are compared with each other; there is no input to ask for."

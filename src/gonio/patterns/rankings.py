@@ -348,6 +348,7 @@ def rankings(
 
     Claims: NG26.D5.4
     """
+    head.must_score("rankings")
     if head.link == "cosine":
         raise GonioError(
             "rankings: the link is cosine, whose rows are compared with each other; there is no input to rank for."

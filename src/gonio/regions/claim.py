@@ -56,6 +56,8 @@ class Certificate:
                 f"it is about the head {self.head[:8]} and was checked against {head.digest[:8]}; "
                 f"give the head (rows, bias, link, inputs) for which it was made."
             )
+        if head.link in ("vectors", "input", "unknown"):
+            raise self._refuse(f"the head's link is {head.link!r}: its rows score no inputs, so nothing wins or ties.")
         if head.link == "cosine":
             raise self._refuse(
                 "the head's link is 'cosine', whose scores divide by norms that floats cannot hold; "

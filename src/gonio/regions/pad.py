@@ -81,6 +81,7 @@ def pad(head: Head, to: int, dtype: str, *, embeddings: Any = None, seed: int = 
         raise GonioError(f"pad: the head has {n} rows, none of them padded; give a larger number of rows.")
     if not len(real):
         raise GonioError("pad: the head has no real row, so every row that is added can win.")
+    head.must_score("pad")
     if head.link == "cosine":
         raise GonioError("pad: the head's link is 'cosine', for which every row of its own direction can win.")
     kind = TYPES[dtype]

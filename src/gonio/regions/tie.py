@@ -114,6 +114,7 @@ def can_tie(
 
     Claims: NG26.edge
     """
+    head.must_score("can_tie")
     if head.link == "cosine":
         raise GonioError("can_tie: the link is cosine, whose rows are compared with each other; ask about cosines.")
     given = [x is not None for x in (a if b is None else (a, b), pairs, nearest)]

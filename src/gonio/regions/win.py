@@ -254,6 +254,7 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
 
     Claims: GRIV22.argmax
     """
+    head.must_score("can_win")
     if head.link == "cosine":
         raise GonioError(
             "can_win: the link is cosine, for which a row wins at itself unless another has its direction."

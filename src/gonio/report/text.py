@@ -80,19 +80,34 @@ def dialled(r: Dialled) -> str:
             f"cos('{a}', '{b}') = {said['cosine_before']:.6f} becomes {said['cosine']:.6f}",
             f"  by         {how}",
             f"  {'proven' if r.bound is not None else 'claimed':<10} {r.promise}",
-            f"  measured   {said['max_probability_difference']:.2g} at most, on {len(r.points):,} embeddings",
+            *(
+                (f"  measured   {said['max_probability_difference']:.2g} at most, on {len(r.points):,} embeddings",)
+                if np.isfinite(said["max_probability_difference"])
+                else ()
+            ),
         )
     )
 
 
-def written(w: Written, difference: tuple[float, float]) -> str:
+def written(w: Written, difference: tuple[float, float] | None, alone: str = "") -> str:
     """What `gonio dial --out` adds: where the checkpoint is and what its rounding does."""
-    proven, measured = difference
     lines = [
-        f"  written    {w.path} (head in {w.tensor}, {w.dtype}{', untied from the embeddings' if w.untied else ''})",
-        f"  as written no probability differs by more than {proven:.2g} (proven), {measured:.2g} (measured)",
+        f"  written    {w.path} (head in {w.tensor}, {w.dtype}{', untied from the embeddings' if w.untied else ''}){alone}"
     ]
+    if difference is not None:
+        proven, measured = difference
+        lines.append(f"  as written no probability differs by more than {proven:.2g} (proven), {measured:.2g} (measured)")
     return "\n".join(lines)
+
+
+def written_tables(w: Written, off: float) -> str:
+    """What `gonio dial --out` adds for input embeddings: both tables, and what their rounding does."""
+    return "\n".join(
+        (
+            f"  written    {w.path} (rows in {w.tensor}, {w.dtype}; {w.second} moved the opposite way)",
+            f"  as written no entry of a row plus {w.second} differs by more than {off:.2g} (proven)",
+        )
+    )
 
 
 def compared(a: Head, b: Head, r: SameModel) -> str:

@@ -222,9 +222,26 @@ def measure(name: str) -> Callable[..., Measure]:
 def for_link(link: Link, *, embeddings: bool) -> str:
     """The measure to use for a link: what the gauge leaves alone and the inputs give weight to.
 
+    For word vectors it is the cosine, which training does not fix: how useful it is, judged pairs tell. For input
+    embeddings and tables of which nothing is known there is none.
+
     >>> for_link("softmax", embeddings=True)
     'centred-logit correlation'
     """
+    if link in ("input", "unknown"):
+        raise GonioError(
+            "similar: "
+            + (
+                "no prediction reads these input embeddings directly, so no number of the table alone says how the "
+                "model treats two of them; compare the model's outputs, or name a measure of the table as it is stored "
+                "with --measure (measure=)."
+                if link == "input"
+                else "nothing says what these rows are, and which similarity means something hangs on it; say it with "
+                "--link (link=), or name a measure of the table as it is stored with --measure (measure=)."
+            )
+        )
+    if link == "vectors":
+        return "cosine"
     if link == "cosine":
         return "cosine"
     if link == "softmax":
