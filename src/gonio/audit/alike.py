@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gonio.audit.cosine import VERDICTS
 from gonio.audit.instead import best
 from gonio.audit.subject import Subject
+from gonio.audit.verdict import verdict_of
 from gonio.errors import GonioError
-from gonio.gauge import fragility, reachable
+from gonio.gauge import Reach, fragility, reachable
 from gonio.gauge.reach import cosine as cosine_of
 from gonio.head import Head, Label
 
@@ -22,9 +22,11 @@ class Alike:
 
     verdict     whether the cosine of their rows says anything, in words
     cosine      as stored
-    reachable   (low, high): the cosines of the pair in equivalent models
+    reachable   (low, high): the cosines of the pair in equivalent models; `reach` says which ends are reached
     fragility   the least translation that makes it 0, over the mean row length; None where no translation is open
-    instead     (name, value, interval or None): the similarity that every equivalent model has
+    instead     (name, value, interval or None): the similarity that every equivalent model has; ("none", NaN, None)
+                where there is none
+    note        what it cannot tell, or why there is none
     """
 
     head: Head
@@ -32,22 +34,30 @@ class Alike:
     verdict: str
     why: str
     cosine: float
-    reachable: tuple[float, float]
+    reach: Reach
     fragility: float | None
     instead: tuple[str, float, tuple[float, float] | None]
     note: str = ""
 
+    @property
+    def reachable(self) -> tuple[float, float]:
+        return float(self.reach.low), float(self.reach.high)
+
     def to_dict(self) -> dict[str, Any]:
-        """In plain values, for JSON."""
+        """In plain values, for JSON; what is undefined is None."""
         name, value, interval = self.instead
+        source = self.head.source
         return {
             "labels": [self.head.labels[i] for i in self.labels],
+            "link": self.head.link,
+            "link_assumed": bool(source and "link" in source.assumed),
             "verdict": self.verdict,
             "why": self.why,
-            "cosine": self.cosine,
-            "reachable": list(self.reachable),
-            "fragility": self.fragility,
-            "instead": {"measure": name, "value": value, "interval": None if interval is None else list(interval)},
+            "cosine": _plain(self.cosine),
+            "reachable": [_plain(v) for v in self.reachable],
+            "reachable_in_words": str(self.reach),
+            "fragility": None if self.fragility is None else _plain(self.fragility),
+            "instead": {"measure": name, "value": _plain(value), "interval": None if interval is None else list(interval)},
             "note": self.note,
         }
 
@@ -55,7 +65,12 @@ class Alike:
         a, b = (self.head.labels[i] for i in self.labels)
         name, value, interval = self.instead
         span = "" if interval is None else f" ({interval[0]:.3f} to {interval[1]:.3f})"
-        return f"Alike({a!r}, {b!r}): {self.verdict}\n  cosine {self.cosine:.4f}; {name} {value:.4f}{span}"
+        number = f"{name} {value:.4f}{span}" if value == value else "nothing else is determined"
+        return f"Alike({a!r}, {b!r}): {self.verdict}\n  cosine {self.cosine:.4f}; {number}"
+
+
+def _plain(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None
 
 
 def alike(head: Head, a: Label, b: Label, *, embeddings: Any = None) -> Alike:
@@ -67,33 +82,38 @@ def alike(head: Head, a: Label, b: Label, *, embeddings: Any = None) -> Alike:
     >>> alike(head, 0, 1).reachable
     (-1.0, 1.0)
     """
+    head.must_be_known("alike")
     s = Subject.of(head, embeddings, pairs=[(a, b)])
     assert s.pair is not None
     i, j = s.pair
-    trained = (head.trained or "product") if head.link == "dot" else None
-    _, verdict, why, _ = VERDICTS[head.link, trained]
+    said = verdict_of(head)
     table = reachable(head, i, j)
-    reach = table["all"]
-    try:
-        m = best(s)
-        assert m is not None
-        value, note = m(i, j), m.caveat
-        interval = None
-        if hasattr(m, "intervals") and s.embeddings is not None and len(s.embeddings) > 2:
-            found = m.intervals([i], [j])[0]  # type: ignore[attr-defined]
-            interval = (float(found.low), float(found.high))
-        instead = (m.name, float(value), interval)
-    except GonioError as e:
-        instead, note = ("none", float("nan"), None), str(e)
-    translates = "translation" in table
+    instead, note = _instead(s, i, j)
     return Alike(
         head,
         (i, j),
-        verdict,
-        why,
+        said.title,
+        said.why,
         cosine_of(head[i].astype(np.float64), head[j].astype(np.float64)),
-        (float(reach.low), float(reach.high)),
-        float(fragility(head, i, j)) if translates else None,
+        table["all"],
+        float(fragility(head, i, j)) if "translation" in table else None,
         instead,
         note,
     )
+
+
+def _instead(s: Subject, i: int, j: int) -> tuple[tuple[str, float, tuple[float, float] | None], str]:
+    """The measure that every equivalent model agrees on, its value and interval; and what it cannot tell."""
+    try:
+        m = best(s)
+        assert m is not None
+        value = float(m(i, j))
+        if not np.isfinite(value):
+            return ("none", float("nan"), None), m.caveat or f"the {m.name} of these two is undefined"
+        interval = None
+        if hasattr(m, "intervals") and s.embeddings is not None and len(s.embeddings) > 2:
+            found = m.intervals([i], [j])[0]  # type: ignore[attr-defined]
+            interval = (float(found.low), float(found.high)) if np.isfinite(found.low + found.high) else None
+        return (m.name, value, interval), m.caveat
+    except GonioError as e:
+        return ("none", float("nan"), None), str(e)

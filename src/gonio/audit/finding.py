@@ -12,6 +12,7 @@ LONG = 40  # characters of a label's name in a sentence
 State = Literal["fact", "convention", "fine", "warning", "open"]
 
 SECTIONS = {
+    "answer": "The answer",
     "head": "What this head is",
     "cosine": "What a cosine can tell here",
     "possible": "What is possible",
@@ -36,6 +37,29 @@ def short(label: str) -> str:
     ("'dog'", 42)
     """
     return repr(label if len(label) <= LONG else label[: LONG - 1] + "…")
+
+
+def sentence(text: str) -> str:
+    """The words with a capital and a full stop.
+
+    >>> sentence("the entry `link` of the file")
+    'The entry `link` of the file.'
+    """
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def plainly(value: float, digits: int = 4) -> str:
+    """A cosine or share with so many decimals, and more where fewer would print a value that it does not have.
+
+    >>> plainly(0.58333), plainly(0.999998), plainly(1.0), plainly(-0.99996)
+    ('0.5833', '0.999998', '1.0000', '-0.99996')
+    """
+    if value != value or abs(value) >= 1:
+        return f"{value:.{digits}f}"
+    while digits < 17 and abs(float(f"{value:.{digits}f}")) >= 1:
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True)

@@ -6,40 +6,73 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.audit.finding import Finding
+from gonio.audit.finding import Finding, plainly, sentence
 from gonio.audit.subject import Subject
 from gonio.errors import GonioError
 from gonio.similarity.measure import Measure, for_link, measure
 
 SHOWN = 6
+_NONE = {
+    "input": "No number of this table alone says how the model treats two tokens",
+    "vectors": "No similarity of these vectors is fixed by training",
+}
 
 
 def best(s: Subject) -> Measure | None:
-    """The measure for this link, over the embeddings where some were given; None where the head has too few labels."""
-    if s.head.shape[0] < 2:
+    """The measure for this link, over the embeddings where some were given; None where the head has too few labels.
+
+    Raises where no measure is the same in every equivalent model, or the only one says nothing.
+    """
+    h = s.head
+    if h.shape[0] < 2:
         return None
-    return measure(for_link(s.head.link, embeddings=s.embeddings is not None))(s.head, s.embeddings)
+    if h.link == "vectors":
+        raise GonioError(
+            "training fixes no similarity of these word vectors; which one serves you, judged pairs tell "
+            "(gonio.diagnostics.judgements)"
+        )
+    m = measure(for_link(h.link, embeddings=s.embeddings is not None))(h, s.embeddings)
+    if m.empty:
+        raise GonioError(f"without embeddings there is none: {m.caveat}")
+    return m
 
 
 def instead(s: Subject) -> Iterator[Finding]:
     """The invariant similarity, its neighbours beside the cosine ones, and the largest disagreements."""
     h = s.head
+    if h.link == "unknown":
+        return
     try:
         m = best(s)
     except GonioError as e:
-        yield Finding("similarity", "open", "No invariant similarity could be computed", "open", None, str(e))
+        why = str(e).removeprefix("similar: ")
+        yield Finding(
+            "similarity", "instead", _NONE.get(h.link, "The rows alone fix no similarity"), "open", None, sentence(why)
+        )
         return
     if m is None:
         return
+    if h.link == "cosine":
+        yield Finding(
+            "similarity",
+            "instead",
+            "Report the cosine: it is what was trained",
+            "fact",
+            m.name,
+            "It is the same in every equivalent model.",
+            data={"measure": m.name, "invariant": sorted(m.invariant), "caveat": m.caveat},
+        )
+        return
     over = f"over {len(s.embeddings):,} embeddings" if s.embeddings is not None else "from the rows alone"
-    weak = s.embeddings is None and h.link != "cosine"
+    weak = s.embeddings is None
+    norm = " that is read with its final norm" if not {"M", "L"} <= m.invariant else ""
     yield Finding(
         "similarity",
         "instead",
         f"Report the {m.name}, {over}",
         "open" if weak else "fact",
         m.name,
-        (f"It is the same in every equivalent model. {(type(m).__doc__ or '').strip().splitlines()[0]}")
+        f"It is the same in every equivalent model{norm}. {(type(m).__doc__ or '').strip().splitlines()[0]}"
         + (
             " Give embeddings (states that reach the head) for the answer that counts: without them it "
             "weighs all inputs alike."
@@ -96,7 +129,7 @@ def instead(s: Subject) -> Iterator[Finding]:
     yield Finding(
         "cosine-against",
         "instead",
-        f"Over random pairs the cosine and the {m.name} correlate with {r:.2f}"
+        f"Over random pairs the cosine and the {m.name} correlate with {plainly(r, 2)}"
         if np.isfinite(r)
         else f"The cosine and the {m.name} cannot be compared over random pairs",
         "fact",

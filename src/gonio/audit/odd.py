@@ -9,9 +9,11 @@ import numpy as np
 from gonio import diagnostics
 from gonio.audit.finding import Finding, short
 from gonio.audit.subject import Subject
+from gonio.gauge.group import SCORES
 from gonio.nearest import nearest_by_cosine
 
 SKEW, ANTIHUBS = 3.0, 0.25  # skewness of N_k and share of labels in no list from which hubs are worth a warning
+SMALL = 0.1  # below it a common offset is too small to speak of
 COMMON = 0.5  # mean cosine of random pairs, or share of the mean vector, from which cosines are mostly one offset
 FOLLOWS = 0.5  # rank correlation of length and frequency from which lengths carry frequency
 NAMES = 50
@@ -36,7 +38,7 @@ def odd(s: Subject) -> Iterator[Finding]:
 def _anisotropy(s: Subject) -> Iterator[Finding]:
     a = diagnostics.anisotropy(s.head)
     common = max(abs(a.mean_cosine), a.mean_share)
-    free = s.head.link == "softmax"
+    free = s.head.link == "softmax" and s.head.softcap is None
     yield Finding(
         "anisotropy",
         "odd",
@@ -45,13 +47,19 @@ def _anisotropy(s: Subject) -> Iterator[Finding]:
         "warning" if common >= COMMON else "fine",
         a.mean_cosine,
         (
-            "Cosines are mostly the common offset, so all look alike. "
-            + (
-                "Centring removes it and changes no prediction: it lies inside the gauge."
-                if free
-                else "Centring removes it, and changes what the rows say."
+            (
+                "Cosines are mostly the common offset, so all look alike. "
+                if common >= COMMON
+                else "A common offset lifts all cosines, though it is less than half of them. "
             )
-            if common >= COMMON
+            + (
+                f"Centring removes it and changes no prediction{_once_untied(s)}: it lies inside the gauge."
+                if free
+                else "Centring removes it, and changes the scores."
+                if s.head.link in SCORES
+                else "Centring removes it."
+            )
+            if common >= SMALL
             else "No large common offset."
         )
         + (
@@ -69,6 +77,10 @@ def _anisotropy(s: Subject) -> Iterator[Finding]:
             "mean_share": float(a.mean_share),
         },
     )
+
+
+def _once_untied(s: Subject) -> str:
+    return ", once the head is untied from the input embeddings" if s.head.source and s.head.source.tied else ""
 
 
 def _hubs(s: Subject) -> Iterator[Finding]:

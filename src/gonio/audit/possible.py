@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.audit.finding import Finding
+from gonio.audit.finding import Finding, short
 from gonio.audit.subject import Subject
-from gonio.inputs import AllInputs
+from gonio.gauge.group import SCORES
+from gonio.inputs import AllInputs, Observed
 from gonio.patterns.pattern import digits
 from gonio.progress import Bar
 from gonio.regions.win import CanWin, can_win
@@ -19,9 +20,9 @@ NAMES = 50
 
 
 def possible(s: Subject) -> Iterator[Finding]:
-    """Winning, tying, patterns, label sets."""
+    """Winning, tying, being on, patterns, label sets."""
     h = s.head
-    if h.link == "cosine":
+    if h.link not in SCORES:
         return
     if h.link in ("softmax", "dot") and h.shape[0] > 1:
         with Bar("  who can win") as bar:
@@ -29,39 +30,66 @@ def possible(s: Subject) -> Iterator[Finding]:
         yield from _winning(s, wins)
         if wins.interrupted:  # what was decided is told; the rest of the audit stops as well
             raise KeyboardInterrupt
-        yield from _tying(s, wins)
-    yield from _patterns(s)
+        if not isinstance(h.inputs, Observed):  # at given points a tie is a coincidence of two numbers
+            yield from _tying(s, wins)
+    if h.link == "sigmoid":
+        yield from _on_and_off(s)
+    if not isinstance(h.inputs, Observed):
+        yield from _patterns(s)
     if s.label_sets is not None and h.link == "sigmoid":
         yield from _sets(s)
 
 
+def _word(s: Subject) -> str:
+    return "label" if s.head.link == "softmax" else "item"
+
+
 def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
-    h, n = s.head, len(wins.labels)
+    h, n, word = s.head, len(wins.labels), _word(s)
     never = wins.never
-    names = [h.labels[i] for i in never]
-    word = "label" if h.link == "softmax" else "item"
+    decided = not len(wins.undecided)
+    shared = ""
+    if len(wins.shared):
+        shared = f"; {len(wins.shared):,} more share their row with another {word}"
+    where = _where(s)
+    if len(never):
+        title = f"{len(never):,} of {n:,} {word}s {'are on top at none of' if where else 'can never win'}{where}{shared}"
+    elif decided:
+        title = f"Every {word} {'is on top at one of' + where if where else 'can win'}{shared}"
+    else:
+        title = f"No {word} is proven unable to win{shared}"
     yield Finding(
         "never-wins",
         "possible",
-        f"{len(never):,} of {n:,} {word}s can never win" if len(never) else f"Every {word} that was decided can win",
+        title,
         "warning" if len(never) else "fine",
         len(never),
-        f"Whatever the input, another {word} scores at least as high: some mean of the others is never below it"
-        + (", so it lies inside their hull." if h.bias is None and isinstance(h.inputs, AllInputs) else ".")
-        if len(never)
-        else f"For each of {len(wins.wins):,} {word}s there is an input at which it is strictly above all others.",
+        _why_never(s) if len(never) else _why_wins(s, wins),
         threshold=1,
         theorem="GRIV22.argmax",
         verify="gonio can-win MODEL --proof FILE; gonio verify MODEL FILE",
         data={
-            "labels": names[:NAMES],
+            "labels": [h.labels[i] for i in never[:NAMES]],
             "indices": never[:1000].tolist(),
             "wins": len(wins.wins),
+            "shared": len(wins.shared),
             "interrupted": wins.interrupted,
             "smallest_margin": float(wins.margin[wins.status == 1].min()) if len(wins.wins) else None,
             "margins": _histogram(wins),
         },
     )
+    if len(wins.shared):
+        groups = [g for g in wins.twins if g.can_be_top == "yes"]
+        yield Finding(
+            "shared-top",
+            "possible",
+            f"{len(wins.shared):,} {word}s in {len(groups):,} groups of equal rows can be on top, none of them alone",
+            "fact",
+            len(wins.shared),
+            "Which of a group is returned there is up to how ties are broken.",
+            data={"groups": [[h.labels[i] for i in g.labels[:8]] for g in groups[:20]]},
+        )
+    yield from _inside(s, wins)
     if len(wins.undecided):
         yield Finding(
             "undecided",
@@ -72,24 +100,91 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
             "The search was stopped." if wins.interrupted else "They are on the edge, within what the search can tell.",
             data={"labels": [h.labels[i] for i in wins.undecided[:NAMES]]},
         )
-    padded = np.intersect1d(h.padded, wins.wins)
-    if len(h.padded):
-        yield Finding(
-            "padded-wins",
-            "possible",
-            f"{len(padded):,} of {len(h.padded):,} padded rows can win",
-            "warning" if len(padded) else "fine",
-            len(padded),
-            "A padded row that can win is a prediction without a label; gonio pad writes rows that provably never do."
-            if len(padded)
-            else "No padded row can win.",
-            threshold=1,
-            verify="gonio can-win MODEL",
+    yield from _padding(s, wins)
+
+
+def _where(s: Subject) -> str:
+    """The inputs in words where they are given ones; empty where they are a set that any input may come from."""
+    return f" the {len(s.head.inputs.F):,} embeddings given" if isinstance(s.head.inputs, Observed) else ""
+
+
+def _why_never(s: Subject) -> str:
+    h, word = s.head, _word(s)
+    if isinstance(h.inputs, Observed):
+        return (
+            f"At each of these embeddings another {word} scores at least as high. Other embeddings, such as means of "
+            "these, may still put it first."
         )
+    hull = h.bias is None and isinstance(h.inputs, AllInputs)
+    return (
+        f"Whatever the input, another {word} scores at least as high: at every input some mean of the others is not "
+        "below it" + (", so it lies inside their hull." if hull else ".")
+    )
+
+
+def _why_wins(s: Subject, wins: CanWin) -> str:
+    alone = f"For each of {len(wins.wins):,} {_word(s)}s there is an input at which it is strictly above all others"
+    return alone + ("." if not len(wins.shared) else ", for the others one at which they are with their equals.")
+
+
+def _inside(s: Subject, wins: CanWin) -> Iterator[Finding]:
+    """After a norm: labels that were not found to win where real states lie."""
+    surface = wins.surface
+    few = surface.not_reached
+    if not len(few):
+        return
+    h = s.head
+    at = np.searchsorted(surface.labels, few)
+    inside = surface.only_inside
+    yield Finding(
+        "inside-norm",
+        "possible",
+        f"{len(few):,} of them were found to win only inside the norm's ellipsoid, out to {surface.found[at].max():.2f} of "
+        "its radius at most",
+        "open",
+        len(few),
+        "States after a norm lie near its surface; a label that wins only well inside may never be seen to win. "
+        + (
+            f"{len(inside):,} of them provably cannot win beyond {surface.at_most[np.searchsorted(surface.labels, inside)].max():.2f} "
+            "of it."
+            if len(inside)
+            else "That they cannot win further out is not proven."
+        ),
+        data={
+            "labels": [h.labels[i] for i in few[:NAMES]],
+            "found": surface.found[at][:NAMES].tolist(),
+            "proven_at_most": surface.at_most[at][:NAMES].tolist(),
+        },
+    )
+
+
+def _padding(s: Subject, wins: CanWin) -> Iterator[Finding]:
+    h = s.head
+    if not len(h.padded):
+        return
+    able = np.intersect1d(h.padded, wins.tops)
+    unclear = np.intersect1d(h.padded, wins.undecided)
+    yield Finding(
+        "padded-wins",
+        "possible",
+        f"{len(able):,} of {len(h.padded):,} padded rows can be on top"
+        + (f", {len(unclear):,} are undecided" if len(unclear) else ""),
+        "warning" if len(able) else "open" if len(unclear) else "fine",
+        len(able),
+        "A padded row on top, alone or tied with rows equal to it, is a prediction without a label; gonio pad writes "
+        "rows that provably never are."
+        if len(able)
+        else "Of the undecided ones neither is proven."
+        if len(unclear)
+        else "No padded row can be on top.",
+        threshold=1,
+        verify="gonio can-win MODEL",
+        data={"labels": [h.labels[i] for i in able[:NAMES]]},
+    )
 
 
 def _histogram(wins: CanWin) -> dict[str, list[float]] | None:
-    won = wins.margin[wins.status == 1]
+    won = wins.margin[np.isin(wins.labels, wins.tops)]
     won = won[np.isfinite(won) & (won > 0)]
     if not len(won):
         return None
@@ -114,18 +209,45 @@ def _tying(s: Subject, wins: CanWin) -> Iterator[Finding]:
     if ties.interrupted:
         raise KeyboardInterrupt
     yes = sum(a == "yes" for a in ties.answers)
+    open_ = sum(a == "undecided" for a in ties.answers)
     no = [pairs[k] for k, a in enumerate(ties.answers) if a == "no"]
     yield Finding(
         "ties",
         "possible",
-        f"{yes:,} of {len(pairs):,} pairs of nearest labels by cosine can share the top",
+        f"{yes:,} of {len(pairs):,} pairs of nearest labels by cosine can share the top"
+        + (f", {open_:,} are undecided" if open_ else ""),
         "fact",
         yes,
         f"{ties.note[0].upper()}{ties.note[1:]}.",
         theorem="NG26.edge",
-        verify="gonio can-tie MODEL LABEL LABEL",
-        data={"cannot": [[h.labels[a], h.labels[b]] for a, b in no[:20]], "asked": len(pairs)},
+        verify=f"gonio can-tie MODEL {short(h.labels[pairs[0][0]])} {short(h.labels[pairs[0][1]])}",
+        data={"cannot": [[h.labels[a], h.labels[b]] for a, b in no[:20]], "asked": len(pairs), "undecided": open_},
     )
+
+
+def _on_and_off(s: Subject) -> Iterator[Finding]:
+    from gonio.regions.on import can_be_on
+
+    h = s.head
+    found = can_be_on(h)
+    over = f"over {h.inputs}"
+    for key, which, word in (("never-on", found.never_on, "on"), ("never-off", found.never_off, "off")):
+        names = [h.labels[i] for i in which[:NAMES]]
+        side = "above" if word == "on" else "below"
+        yield Finding(
+            key,
+            "possible",
+            f"{len(which):,} of {h.shape[0]:,} labels can never be {word}" if len(which) else f"Every label can be {word}",
+            "warning" if len(which) else "fine",
+            len(which),
+            f"Their logit is {side} 0 at no input {over}: its {'largest' if word == 'on' else 'smallest'} value there "
+            "is known in closed form."
+            if len(which)
+            else f"For each there is an input {over} at which its logit is {side} 0.",
+            threshold=1,
+            verify="gonio audit MODEL --json -",
+            data={"labels": names, "indices": which[:1000].tolist()},
+        )
 
 
 def _patterns(s: Subject) -> Iterator[Finding]:
@@ -142,18 +264,20 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     count = p.count if exact else p.most
     share = _quotient(count, p.conceivable)
     few = share < 1
+    free = isinstance(h.inputs, AllInputs)
     yield Finding(
         "patterns",
         "possible",
-        f"{_large(count)} of {_large(p.conceivable)} {kind} are possible{'' if exact else ' at most'}"
+        f"{_large(count)} of {_large(p.conceivable)} {kind} are possible{'' if exact and free else ' at most'}"
         + (f": a share of {_share(count, p.conceivable)}" if few else ""),
         "fact",
         share,
         (
-            f"Counted exactly{', each one proven' if exact else ''}."
+            f"Counted exactly{', each one proven' if exact else ''}"
             if exact
-            else "The closed form for general position; no head of this shape has more."
+            else "The closed form for general position; no head of this shape has more"
         )
+        + ("." if free else f", over all inputs; {h.inputs} may allow fewer.")
         + (f" The rest can never be output, since {h.shape[1]} dimensions are too few." if few else ""),
         theorem="COV65.signs" if sets else "COV67.rankings",
         verify="gonio patterns MODEL",
@@ -191,7 +315,9 @@ def _sets(s: Subject) -> Iterator[Finding]:
         len(r.impossible),
         "No input gives these label sets: the head will be wrong on them whatever it learns before it."
         if len(r.impossible)
-        else "Every label set of the data can be output.",
+        else "Every label set of the data can be output."
+        if not len(r.undecided)
+        else f"{len(r.undecided):,} are undecided, the others can be output.",
         threshold=1,
         theorem="GRIV24.feasible",
         verify="gonio can-label MODEL --sets FILE --proof FILE",

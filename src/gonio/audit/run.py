@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gonio.audit.cosine import cosine
+from gonio.audit.factor_model import factor_model
 from gonio.audit.finding import SECTIONS, Finding
 from gonio.audit.instead import instead
 from gonio.audit.odd import odd
@@ -18,15 +20,56 @@ from gonio.audit.subject import Subject
 from gonio.audit.what import what
 from gonio.errors import GonioError
 from gonio.head import Head
+from gonio.inputs import Observed
 
-VERSION = 1  # of the JSON: raised when a field changes its meaning
+VERSION = 2  # of the JSON: raised when a field changes its meaning
 QUESTIONS: dict[str, Callable[[Subject], Iterator[Finding]]] = {
     "head": what,
     "cosine": cosine,
     "possible": possible,
     "instead": instead,
     "odd": odd,
+    "answer": factor_model,
 }
+# The findings that can be warnings, and for which heads they are looked for at all.
+WARNINGS: dict[str, Callable[[Subject], str]] = {
+    "shape": lambda s: "",
+    "twins": lambda s: "",
+    "zero-rows": lambda s: "",
+    "anisotropy": lambda s: "",
+    "hubness": lambda s: "",
+    "norms": lambda s: "" if s.frequencies is not None else "it needs --frequencies",
+    "never-wins": lambda s: _needs_link(s, ("softmax", "dot")),
+    "padded-wins": lambda s: _needs_link(s, ("softmax", "dot")),
+    "never-on": lambda s: _needs_link(s, ("sigmoid",)),
+    "never-off": lambda s: _needs_link(s, ("sigmoid",)),
+    "impossible-sets": lambda s: _needs_link(s, ("sigmoid",)) or ("" if s.label_sets is not None else "it needs --sets"),
+    "never-first": lambda s: _needs_users(s),
+    "never-shown": lambda s: _needs_users(s),
+    "constant-columns": lambda s: _needs_users(s),
+}
+
+
+def _needs_link(s: Subject, links: tuple[str, ...]) -> str:
+    return "" if s.head.link in links else f"it is about the link {' or '.join(links)}, and this is {s.head.link}"
+
+
+def _needs_users(s: Subject) -> str:
+    return "" if isinstance(s.head.inputs, Observed) and s.head.link == "dot" else "it is about factor models (--users, --items)"
+
+
+def check_keys(keys: Sequence[str], s: Subject) -> None:
+    """Complain about a key that names no finding, or none that this head can have: it would pass silently."""
+    for key in keys:
+        if key == "any":
+            continue
+        if key not in WARNINGS:
+            near = difflib.get_close_matches(key, WARNINGS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are any, {', '.join(WARNINGS)}."
+            raise GonioError(f"audit: --fail-on names {key!r}, which is no finding; {hint}")
+        why = WARNINGS[key](s)
+        if why:
+            raise GonioError(f"audit: --fail-on names {key!r}, which this head cannot have: {why}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,6 +168,8 @@ def audit(
     *,
     k: int = 10,
     seed: int = 0,
+    popularity: Any = None,
+    fail_on: Sequence[str] = (),
     on_question: Callable[[int, int, str], None] | None = None,
 ) -> Audit:
     """Everything gonio knows, asked once, in order, for one head.
@@ -136,6 +181,8 @@ def audit(
     pairs : pairs of labels whose cosine you care about; otherwise the most similar one found
     label_sets : the label sets of a data set (sigmoid heads): which can never be output?
     k : how many neighbours a list has
+    popularity : for factor models, how often each item was touched
+    fail_on : findings that you will ask `failing` about; one that does not exist, or not for this head, is an error
 
     An interrupt (Ctrl-C) keeps what is finished.
 
@@ -143,7 +190,8 @@ def audit(
     >>> audit(head)["never-wins"].value
     0
     """
-    s = Subject.of(head, embeddings, frequencies, pairs, label_sets, k, seed)
+    s = Subject.of(head, embeddings, frequencies, pairs, label_sets, k, seed, popularity)
+    check_keys(fail_on, s)
     findings: list[Finding] = []
     seconds: dict[str, float] = {}
     unfinished: list[str] = []

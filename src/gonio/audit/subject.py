@@ -13,6 +13,7 @@ from gonio.errors import GonioError
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import Chain, Transform
 from gonio.head import Head
+from gonio.inputs import Observed
 from gonio.nearest import nearest_by_cosine
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Subject:
     label_sets: tuple[tuple[int, ...], ...] | None
     k: int
     seed: int
+    popularity: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -44,9 +46,12 @@ class Subject:
         label_sets: Any = None,
         k: int = 10,
         seed: int = 0,
+        popularity: Any = None,
     ) -> Subject:
         """The subject, once everything given has been judged."""
         n = head.shape[0]
+        if embeddings is None and isinstance(head.inputs, Observed):
+            embeddings = head.inputs.F  # a factor model comes with its users
         F = None if embeddings is None else check.embeddings(embeddings, head.shape[1], "audit")
         if frequencies is not None:
             if isinstance(frequencies, dict):
@@ -61,7 +66,9 @@ class Subject:
         sets = None
         if label_sets is not None:
             sets = tuple(tuple(sorted({head.index(x) for x in s})) for s in label_sets)
-        return cls(head, F, frequencies, asked, sets, max(1, min(k, n - 1)), seed)
+        if popularity is not None:
+            popularity = check.vector(popularity, "audit", "popularity", n, per="item")
+        return cls(head, F, frequencies, asked, sets, max(1, min(k, n - 1)), seed, popularity)
 
     @cached_property
     def asked(self) -> Int[np.ndarray, " asked"]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gonio.audit.finding import Finding
+from gonio.audit.finding import Finding, sentence
 from gonio.audit.subject import Subject
 from gonio.gauge import gauge_of
+from gonio.gauge.group import SCORES
 from gonio.profile import profile
 
 MODELS = {
@@ -14,17 +15,10 @@ MODELS = {
     "sigmoid": "each label on or off by itself: multi-label, or word2vec's negative sampling",
     "dot": "scores are dot products: matrix factorisation, retrieval by dot product",
     "cosine": "trained on cosines of normalised vectors: contrastive training",
+    "vectors": "word vectors: one of the two tables that were trained together",
+    "input": "input embeddings: what a token becomes first, before any prediction",
+    "unknown": "nothing says what these rows are",
 }
-
-
-def sentence(text: str) -> str:
-    """The words with a capital and a full stop.
-
-    >>> sentence("the entry `link` of the file")
-    'The entry `link` of the file.'
-    """
-    text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def what(s: Subject) -> Iterator[Finding]:
@@ -34,16 +28,18 @@ def what(s: Subject) -> Iterator[Finding]:
     source = h.source
     decided = dict(source.decided) if source else {}
     assumed = bool(source and "link" in source.assumed)
-    gauge = gauge_of(h)
+    known = h.link != "unknown"
+    gauge = gauge_of(h) if known else None
+    title = f"The link is {h.link}{', assumed: give --link if it is not' if assumed else ''}"
     yield Finding(
         "link",
         "head",
-        f"The link is {h.link}{', assumed: give link= if it is not' if assumed else ''}",
-        "open" if assumed else "fact",
+        title if known else "What these rows are is not known: give --link",
+        "open" if assumed or not known else "fact",
         h.link,
         f"{sentence(MODELS[h.link])} {sentence('why: ' + decided.get('link', 'it was given'))} "
-        "Everything below rests on it.",
-        data={"assumed": assumed, "gauge": str(gauge), "why": list(gauge.why)},
+        + ("Everything below rests on it." if known else "What follows holds whatever they are."),
+        data={"assumed": assumed, "gauge": str(gauge), "why": list(gauge.why) if gauge else []},
         verify="gonio info MODEL",
     )
     p = profile(h)
@@ -55,10 +51,13 @@ def what(s: Subject) -> Iterator[Finding]:
         f"{n:,} labels of width {d}, rank {usable}" + ("" if usable == full else f" (full would be {full})"),
         "fact" if usable == full else "warning",
         usable,
-        "The rank says how many independent directions tell labels apart."
-        + ("" if usable == full else " Some directions of the embeddings change no prediction."),
+        "The rank says how many independent directions tell rows apart."
+        + ("" if usable == full or h.link not in SCORES else " Some directions of the embeddings change no prediction."),
         data={"labels": n, "dim": d, "stored_as": h.rows.kind, "bias": h.bias is not None, "softcap": h.softcap},
     )
+    if h.link not in SCORES:
+        yield from _rows(s)
+        return
     yield Finding(
         "inputs",
         "head",
@@ -68,15 +67,23 @@ def what(s: Subject) -> Iterator[Finding]:
         (sentence("why: " + decided["inputs"]) + " " if "inputs" in decided else "")
         + "They say which embeddings can reach the head; what is impossible for them stays so for any fewer.",
     )
+    yield from _rows(s)
+
+
+def _rows(s: Subject) -> Iterator[Finding]:
+    """Rows that need a second look: equal ones, zero ones, padding."""
+    h = s.head
     if len(h.twins):
         members = sum(len(g) for g in h.twins)
         yield Finding(
             "twins",
             "head",
-            f"{members:,} labels in {len(h.twins):,} groups have exactly the same row and bias",
+            f"{members:,} labels share their row with another, in {len(h.twins):,} group{'' if len(h.twins) == 1 else 's'}",
             "warning",
             members,
-            "Labels of a group always have the same score: none of them can win strictly, and argmax takes the first.",
+            "Labels of a group have the same score at every input: a prediction cannot tell them apart."
+            if h.link in SCORES
+            else "No measure of the rows can tell the labels of a group apart.",
             threshold=1,
             data={"groups": [[h.labels[i] for i in g[:8]] for g in h.twins[:20]]},
         )
@@ -87,7 +94,7 @@ def what(s: Subject) -> Iterator[Finding]:
             f"{len(h.zero_rows):,} rows are zero",
             "warning",
             len(h.zero_rows),
-            "A zero row has no cosine, and its score is its bias whatever the input.",
+            "A zero row has no cosine" + (", and its score is its bias whatever the input." if h.link in SCORES else "."),
             threshold=1,
             data={"labels": [h.labels[i] for i in h.zero_rows[:50]]},
         )
@@ -98,5 +105,6 @@ def what(s: Subject) -> Iterator[Finding]:
             f"{len(h.padded):,} rows have no label: padding",
             "fact",
             len(h.padded),
-            "They are rows beyond the tokenizer's size. Whether they can win is asked below.",
+            "No token of the tokenizer has these rows."
+            + (" Whether they can be on top is asked below." if h.link in ("softmax", "dot") else ""),
         )

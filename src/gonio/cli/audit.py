@@ -7,12 +7,14 @@ import json
 import click
 
 from gonio.audit.finding import Finding
+from gonio.cli.factors import counts_of, plainly, save_factors, told_training
 from gonio.cli.model import (
+    LABELS,
     array_of,
     frequencies_of,
     head_of,
     label_of,
-    model_options,
+    model_and,
     pairs_of,
     reading_options,
     text_of,
@@ -47,21 +49,17 @@ def audit(
     from gonio.report import audit as text
 
     printed = json_ == "-"
+    keys = [] if fail_on is None else [x.strip() for x in fail_on.split(",") if x.strip()]
     head = head_of(model, link, tensor, labels, inputs, users, items)
-    factors = None
-    if users is not None:
-        from gonio.cli.factors import audit_factors
-
-        factors = audit_factors(users, items, labels, trained, popularity, top, out, printed)
-        head = head if trained is None else head.replace(trained=trained)
-    elif popularity is not None or out is not None or trained is not None:
+    if users is None and (popularity is not None or out is not None or trained is not None):
         raise GonioError("audit: --popularity, --trained and --out are about factor models; give --users and --items.")
-    if factors is not None and not (html or json_ or fail_on):
-        return
-    result = _ask(head, top, **given)
+    if trained is not None:
+        head = told_training(head, trained)
+    given["popularity"] = None if popularity is None else counts_of(popularity)
+    with plainly():
+        result = _ask(head, top, keys, **given)
     if printed:
-        more = {} if factors is None else {"factors": factors.to_dict()}
-        click.echo(json.dumps(result.to_dict() | more, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
     else:
         click.echo(text.audit(result))
     if html is not None:
@@ -70,8 +68,10 @@ def audit(
     if json_ not in (None, "-"):
         result.to_json(json_)
         click.echo(f"  written    {json_}")
-    if fail_on is not None:
-        failing: tuple[Finding, ...] = result.failing([x.strip() for x in fail_on.split(",")])
+    if out is not None:
+        save_factors(head, given["popularity"], top, out, printed)
+    if keys:
+        failing: tuple[Finding, ...] = result.failing(keys)
         for f in failing:
             click.echo(f"gonio: {f.key}: {printable(f.title)}", err=True)
         if failing:
@@ -81,7 +81,7 @@ def audit(
         raise SystemExit(130)
 
 
-def _ask(head: Head, top: int, embeddings, frequencies, pairs, sets):
+def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, sets, popularity):
     from gonio.audit import audit as ask
 
     with Bar("audit") as bar:
@@ -92,13 +92,14 @@ def _ask(head: Head, top: int, embeddings, frequencies, pairs, sets):
             pairs=pairs_of(pairs, head, "audit"),
             label_sets=None if sets is None else _sets(head, text_of(sets)),
             k=top,
+            popularity=popularity,
+            fail_on=keys,
             on_question=bar,
         )
 
 
-@click.command()
-@model_options
-@click.argument("labels_", metavar="LABEL LABEL", nargs=2)
+@click.command(epilog=LABELS)
+@model_and("LABEL LABEL", 2, 2)
 @click.option("--embeddings", metavar="FILE", help="States that reach the head, one a row (.npy).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def alike(head: Head, labels_, embeddings, as_json) -> None:

@@ -30,13 +30,13 @@ def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
     @functools.wraps(command)
     def wrapped(data, users, items, **rest: Any) -> Any:
-        with _plainly():
+        with plainly():
             return command(_interactions(data, users, items, rest["seed"]), **rest)
 
     return wrapped
 
 
-class _plainly(warnings.catch_warnings):  # noqa: N801  reads as a word where it is used
+class plainly(warnings.catch_warnings):  # noqa: N801  reads as a word where it is used
     """Warnings as one line on standard error, not as Python shows them."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def _interactions(data: str | None, users: int, items: int, seed: int) -> Any:
         ) from None
 
 
-def _counts(path: str) -> Any:
+def counts_of(path: str) -> Any:
     import numpy as np
 
     try:
@@ -151,7 +151,7 @@ def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, a
     from gonio.factors.figure1 import figure1 as run
     from gonio.report import factors as text
 
-    with _plainly():
+    with plainly():
         found = run(
             users, items, rank=rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed, remedies=remedies
         )
@@ -179,26 +179,27 @@ def movielens(path, rank, lam_product, lam_factors, least, remedies, as_json) ->
     from gonio.report import factors as text
 
     data = read(path)
-    with _plainly():
+    with plainly():
         found = genre_agreement(
             data, rank, lam_product=lam_product, lam_factors=lam_factors, least=least, remedies=remedies
         )
     _tell(found, text.genres, as_json)
 
 
-def audit_factors(users, items, labels, trained, popularity, top, out, quiet) -> Any:
-    """The audit of a pair of tables: told, unless quiet, and saved where asked."""
+def told_training(head: Any, trained: str) -> Any:
+    """The head of a factor model, with what the user says of its training."""
+    from dataclasses import replace
+
+    source = head.source
+    told = dict(source.decided) | {"trained": "given by the caller"}
+    return head.replace(trained=trained, source=replace(source, decided=told, assumed=source.assumed - {"trained"}))
+
+
+def save_factors(head: Any, popularity: Any, top: int, out: str, quiet: bool) -> None:
+    """Save one row an item of a factor model."""
     from gonio.factors.audit import audit as run
-    from gonio.load import load
-    from gonio.report import factors as text
     from gonio.report.table import save
 
-    head = load((users, items), labels=labels)
-    counts = None if popularity is None else _counts(popularity)
-    with _plainly(), Bar("audit") as bar:
-        found = run(head, trained=trained, popularity=counts, k=top, on_progress=bar)
-    if not quiet:
-        click.echo(text.audit(found))
-    if out is not None:
-        click.echo(f"  saved      {save(found.columns(), out)}", err=quiet)
-    return found
+    with plainly(), Bar("items") as bar:
+        found = run(head, popularity=popularity, k=top, on_progress=bar)
+    click.echo(f"  saved      {save(found.columns(), out)}", err=quiet)

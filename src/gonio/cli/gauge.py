@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import click
 
-from gonio.cli.model import array_of, label_of, model_options
-from gonio.head import Head, Link
+from gonio.cli.model import LABELS, array_of, label_of, model_and, model_options
+from gonio.head import KNOWN_LINKS, Head
 
 
 @click.command()
@@ -28,9 +26,8 @@ def info(head: Head, as_json: bool) -> None:
     click.echo(text.info(p))
 
 
-@click.command()
-@model_options
-@click.argument("labels_", metavar="LABEL LABEL", nargs=2)
+@click.command(epilog=LABELS)
+@model_and("LABEL LABEL", 2, 2)
 @click.option("--cosine", type=float, required=True, help="The cosine wanted, from -1 to 1.")
 @click.option("--out", metavar="DIR", help="Write the equivalent checkpoint here, in the model's own format.")
 @click.option("--same-type", is_flag=True, help="Keep the head of a 16-bit model in 16 bits (default: float32).")
@@ -67,7 +64,7 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
 
 @click.command()
 @click.argument("models", metavar="MODEL MODEL", nargs=2)
-@click.option("--link", type=click.Choice(get_args(Link)), help="How scores become predictions, in both.")
+@click.option("--link", type=click.Choice(KNOWN_LINKS), help="How scores become predictions, in both.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def compare(models, link, as_json) -> None:
     """Say whether two models are one: is one head a gauge transform of the other?"""

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from gonio.errors import GonioError
-from gonio.head import Head, Link
+from gonio.head import KNOWN_LINKS, Head
+
+
+LABELS = (
+    "A LABEL is a row's name, or #12 for row 12. A token is named as its tokenizer writes it, such as 'Ġdog' or '▁dog'; "
+    "' dog' with a leading space finds it. With --users and --items there is no MODEL."
+)
+
+
+def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how to read a model."""
+    for option in reversed(
+        (
+            click.option("--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."),
+            click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong."),
+            click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON."),
+            click.option(
+                "--inputs",
+                metavar="KIND",
+                help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy.",
+            ),
+            click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items."),
+            click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users."),
+        )
+    ):
+        command = option(command)
+    return command
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """MODEL and the options that say how to read it, as they were typed."""
-
-    @click.argument("model", required=False)
-    @click.option("--link", type=click.Choice(get_args(Link)), help="How scores become predictions.")
-    @click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong.")
-    @click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON.")
-    @click.option(
-        "--inputs", metavar="KIND", help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy."
-    )
-    @click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items.")
-    @click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users.")
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
-        return command(**given)
-
-    return wrapped
+    return click.argument("model", required=False)(_reading(command))
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,6 +52,34 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(head_of(model, link, tensor, labels, inputs, users, items), **rest)
 
     return wrapped
+
+
+def model_and(words: str, least: int, most: int | None = None) -> Callable[..., Any]:
+    """MODEL with its options, and further words behind it; with --users and --items all words are such.
+
+    The command gets the Head and the words as they were typed, between `least` and `most` of them.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.argument("typed", metavar=f"[MODEL] {words}", nargs=-1)
+        @functools.wraps(command)
+        def wrapped(typed, link, tensor, labels, inputs, users, items, **rest: Any) -> Any:
+            model, given = (None, typed) if users is not None or items is not None else (typed[:1], typed[1:])
+            if model is not None and not model:
+                raise GonioError(f"{_name()}: no model was named; give {words} behind a file, a folder or a name.")
+            if len(given) < least or (most is not None and len(given) > most):
+                wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
+                raise GonioError(f"{_name()}: {len(given)} given behind the model ({words}); {wanted} are needed.")
+            head = head_of(model[0] if model else None, link, tensor, labels, inputs, users, items)
+            return command(head, tuple(given), **rest)
+
+        return _reading(wrapped)
+
+    return decorate
+
+
+def _name() -> str:
+    return str(click.get_current_context().info_name)
 
 
 def head_of(model, link, tensor, labels, inputs, users, items) -> Head:

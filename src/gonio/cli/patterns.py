@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import label_of, model_options, text_of
+from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.progress import Bar
 
 
-@click.command("can-label")
+@click.command("can-label", epilog=LABELS)
 @model_options
 @click.option("--on", "on", metavar="LABEL", multiple=True, help="A label that is to be on; may be given often.")
 @click.option("--off", "off", metavar="LABEL", multiple=True, help="A label that is to be off; may be given often.")
@@ -44,9 +44,8 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
     _proofs(proof, list(dict(zip(result.sets, result.certificates, strict=True)).values()))
 
 
-@click.command("can-rank")
-@model_options
-@click.argument("names", metavar="LABEL LABEL...", nargs=-1, required=True)
+@click.command("can-rank", epilog=LABELS)
+@model_and("LABEL LABEL...", 1)
 @click.option("--top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
 @click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
 def can_rank(head: Head, names, top, proof) -> None:
@@ -65,9 +64,8 @@ def can_rank(head: Head, names, top, proof) -> None:
     _proofs(proof, [verdict.certificate])
 
 
-@click.command("can-top")
-@model_options
-@click.argument("names", metavar="LABEL...", nargs=-1, required=True)
+@click.command("can-top", epilog=LABELS)
+@model_and("LABEL...", 1)
 @click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
 def can_top(head: Head, names, proof) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import click
 
-from gonio.cli.model import keep, label_of, model_options, pairs_of
+from gonio.cli.model import LABELS, keep, label_of, model_and, model_options, pairs_of
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.progress import Bar
@@ -14,9 +14,8 @@ from gonio.progress import Bar
 Precision = Literal["bf16", "fp16", "fp8", "int8"]
 
 
-@click.command("can-win")
-@model_options
-@click.argument("names", metavar="[LABEL]...", nargs=-1)
+@click.command("can-win", epilog=LABELS)
+@model_and("[LABEL]...", 0)
 @click.option("--out", metavar="FILE", help="Save one row a label: .csv, .json or .parquet.")
 @click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
 @click.option(
@@ -41,9 +40,8 @@ def can_win(head: Head, names, out, proof, cast) -> None:
         raise SystemExit(130)
 
 
-@click.command("can-tie")
-@model_options
-@click.argument("names", metavar="[LABEL LABEL]", nargs=-1)
+@click.command("can-tie", epilog=LABELS)
+@model_and("[LABEL LABEL]", 0, 2)
 @click.option("--pairs", metavar="FILE", help="Pairs of labels, one a line, separated by a tab.")
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
 @click.option("--out", metavar="FILE", help="Save one row a pair: .csv, .json or .parquet.")
@@ -64,15 +62,14 @@ def can_tie(head: Head, names, pairs, nearest, out, proof) -> None:
 
 
 @click.command()
-@model_options
-@click.argument("proof")
+@model_and("PROOF", 1, 1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def verify(head: Head, proof, as_json) -> None:
+def verify(head: Head, files, as_json) -> None:
     """Check a saved PROOF against MODEL, without any solver; exit code 1 if anything in it is refused."""
     from gonio.regions.proof import verify_file
     from gonio.report import regions as text
 
-    seen = verify_file(head, proof)
+    seen = verify_file(head, files[0])
     if as_json:
         import json
 

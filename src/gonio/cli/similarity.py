@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import array_of, label_of, model_options
+from gonio.cli.model import LABELS, array_of, label_of, model_and
+from gonio.errors import GonioError
 from gonio.head import Head
 
 
-@click.command()
-@model_options
-@click.argument("labels_", metavar="LABEL...", nargs=-1, required=True)
+@click.command(epilog=LABELS)
+@model_and("LABEL...", 1)
 @click.option("--measure", "name", metavar="NAME", help="The measure (default: what the link and --embeddings allow).")
 @click.option("--embeddings", metavar="FILE", help="The inputs to measure over (.npy), one a row.")
 @click.option("-k", "count", type=int, help="How many neighbours (default: 10, or all there are).")
@@ -23,6 +23,8 @@ def similar(head: Head, labels_, name, embeddings, count, as_json) -> None:
     points = None if embeddings is None else array_of(embeddings)
     given = points is not None or isinstance(head.inputs, Observed)
     chosen = measure(name or for_link(head.link, embeddings=given))(head, points)
+    if chosen.empty and name is None:
+        raise GonioError(f"similar: {chosen.caveat} (--embeddings F.npy).")
     if count is None:
         count = max(1, min(10, head.shape[0] - 1))
     asked = [label_of(head, x) for x in labels_]

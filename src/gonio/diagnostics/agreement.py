@@ -24,6 +24,8 @@ from gonio.diagnostics.result import Result, axes
 from gonio.errors import GonioError
 from gonio.gauge import gauge_of
 from gonio.head import Head
+from gonio.similarity import for_link, measure
+from gonio.similarity.whitened import seen_by_inputs
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -172,7 +174,7 @@ def agreement(
                 _span(own),
                 overlap(_lists(first[kind], k), _lists(second[kind], k)),
                 k / (m - 1),
-                kind in ("whitened", "logit") or {a.link, b.link} == {"cosine"},
+                _is_invariant(kind, a) and _is_invariant(kind, b),
                 caveat,
             )
         )
@@ -239,11 +241,24 @@ def _all(head: Head, F: np.ndarray | None, rows: np.ndarray) -> dict[str, np.nda
     centred = W - m.mean
     softmax = head.link == "softmax"
     base, spread = (centred, m.covariance) if softmax else (W, m.second)
+    seen = seen_by_inputs(head)
+    if seen is not None:
+        base, spread = base @ seen, seen.T @ spread @ seen
     out = {"raw": _cosines(W), "centred": _cosines(centred), "whitened": _cosines(base @ _root(spread))}
     if F is not None:
-        Z = F @ base.T
+        Z = measure(for_link("softmax" if softmax else "sigmoid", embeddings=True))(head, F).logits(rows)  # type: ignore[attr-defined]
         out["logit"] = _cosines((Z - Z.mean(axis=0)).T)
     return out
+
+
+def _is_invariant(kind: str, head: Head) -> bool:
+    """Whether a similarity is the same for every equivalent form that is compared here.
+
+    Where a norm hides directions of the rows, these alone do not tell which ones once an invertible map moved them.
+    """
+    if head.link == "cosine":
+        return True
+    return kind == "logit" or (kind == "whitened" and seen_by_inputs(head) is None)
 
 
 def _root(S: np.ndarray) -> np.ndarray:

@@ -18,8 +18,7 @@ import numpy as np
 
 from gonio.diagnostics.moments import ROWS, Moments, spectrum
 from gonio.diagnostics.result import Result, axes
-from gonio.gauge import gauge_of
-from gonio.gauge.transforms import Translation
+from gonio.gauge.group import offset_is_convention
 from gonio.head import Head
 from gonio.parallel import in_threads, spans
 
@@ -32,7 +31,7 @@ class Anisotropy(Result):
     """How far the rows are from pointing everywhere alike; NaN where a number is undefined.
 
     spectrum   shares of variance along the principal axes, largest first; zeros where all rows are equal
-    convention whether the mean row is a convention of the head's gauge, so that the first two numbers are too
+    convention in words why the mean row, and so the first two numbers, are a convention; empty where they are not
     """
 
     mean_cosine: float
@@ -43,7 +42,7 @@ class Anisotropy(Result):
     effective_rank: float
     spectrum: Float[np.ndarray, " dim"]
     shape: tuple[int, int]
-    convention: bool
+    convention: str
 
     def lines(self) -> tuple[str, str]:
         n, d = self.shape
@@ -65,8 +64,8 @@ class Anisotropy(Result):
         )
         if self.convention:
             said += (
-                "For this head that common vector is a convention: adding any vector to all rows changes no "
-                "prediction, so these two numbers say nothing about the model. "
+                f"For this head that common vector is a convention: {self.convention}, so these two numbers say "
+                f"nothing about the model. "
             )
         return said + (
             f"About the mean, the first principal axis holds {100 * self.top_share:.1f}% of the variance (an even "
@@ -111,7 +110,7 @@ def anisotropy(head: Head) -> Anisotropy:
         effective_rank=effective_rank(shares),
         spectrum=shares,
         shape=(n, d),
-        convention=Translation in gauge_of(head).kinds,
+        convention=offset_is_convention(head),
     )
 
 

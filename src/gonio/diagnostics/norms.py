@@ -11,8 +11,8 @@ import numpy as np
 from gonio import check
 from gonio.diagnostics.counts import log2_frequencies, spearman
 from gonio.diagnostics.result import Result, axes, quoted
-from gonio.gauge import gauge_of
-from gonio.gauge.transforms import Linear, RowScaling, Translation
+from gonio.gauge.group import gauge_of, offset_is_convention
+from gonio.gauge.transforms import Linear, RowScaling
 from gonio.head import Head
 
 if TYPE_CHECKING:
@@ -134,14 +134,12 @@ def _outliers(lengths: np.ndarray) -> np.ndarray:
 
 
 def _convention(head: Head) -> str:
+    if head.link == "unknown":
+        return ""
     kinds = gauge_of(head).kinds
-    said = [
-        words
-        for kind, words in (
-            (Translation, "one vector added to all rows changes no prediction and every length"),
-            (Linear, "an invertible map of rows and embeddings changes no score and every length"),
-            (RowScaling, "each row may be rescaled, since only its direction is used"),
-        )
-        if kind in kinds
-    ]
-    return "; ".join(said)
+    said = [offset_is_convention(head)]
+    if Linear in kinds:
+        said.append(f"an invertible map leaves the {gauge_of(head).predictions} alone and moves lengths")
+    if RowScaling in kinds:
+        said.append("each row may be rescaled, since only its direction is used")
+    return "; ".join(x for x in said if x)

@@ -26,6 +26,7 @@ from gonio.diagnostics.hubness import Hubness, check_k, from_lists
 from gonio.diagnostics.result import Result, axes
 from gonio.errors import GonioError
 from gonio.gauge import gauge_of
+from gonio.gauge.group import SCORES
 from gonio.gauge.transforms import LayerNormShift
 from gonio.head import Head
 from gonio.nearest import nearest, nearest_by_cosine, unit_rows
@@ -69,6 +70,7 @@ class Orbit(Result):
     asked: Int[np.ndarray, " asked"]
     k: int
     labels: tuple[str, ...] = field(default=())
+    stays: str = "predictions"
 
     def of_kind(self, kind: str, measure: str | None = None) -> tuple[Form, ...]:
         """The forms of one kind ("given", "gauge", "remedy", "measure"), by one measure if named."""
@@ -81,7 +83,8 @@ class Orbit(Result):
         firm = f"; {kept[0].measure} keeps {100 * min(f.overlap for f in kept):.0f}%" if kept else ""
         remedies = ", ".join(f"{f.name} {100 * f.overlap:.0f}%" for f in self.of_kind("remedy"))
         return (
-            f"{len(self.asked):,} labels, {self.k} nearest each: equivalent heads keep {100 * low:.0f}% or more{firm}",
+            f"{len(self.asked):,} labels, {self.k} nearest each: "
+            + (f"equivalent forms keep {100 * low:.0f}% or more{firm}" if gauge else "no equivalent form is known"),
             f"remedies keep {remedies or 'not asked'}",
         )
 
@@ -92,7 +95,7 @@ class Orbit(Result):
         if gauge:
             low, high = min(f.overlap for f in gauge), max(f.overlap for f in gauge)
             said += (
-                f"In {len(gauge)} heads that predict exactly what this one does, a label keeps {100 * low:.1f}% to "
+                f"In {len(gauge)} equivalent forms (the {self.stays} stay), a label keeps {100 * low:.1f}% to "
                 f"{100 * high:.1f}% of its {self.k} nearest by cosine; the skewness of hubs among these lists is "
                 f"{self.forms[0].skewness:.1f} as given and {min(f.skewness for f in gauge):.1f} to "
                 f"{max(f.skewness for f in gauge):.1f} there. "
@@ -178,8 +181,12 @@ def orbit(
             None if crowd is None or rows is None else crowd(rows),
         )
 
-    firm = for_link(head.link, embeddings=embeddings is not None)
-    if embeddings is None and LayerNormShift in gauge_of(head).kinds:
+    gauge = gauge_of(head) if head.link != "unknown" else None
+    if gauge is None or not gauge.kinds:
+        gauges = 0  # nothing is known that may change
+    scored = head.link in SCORES
+    firm = for_link(head.link, embeddings=embeddings is not None) if scored else "cosine"
+    if scored and embeddings is None and LayerNormShift in gauge_of(head).kinds:
         firm = "cosine"  # each row may move along 1/gain by itself: of the rows alone, nothing stays
     firm_base = base
     forms = [row("as given", "given", "cosine", base, live, head.rows, measure_of("cosine")(head).pairs)]
@@ -205,7 +212,8 @@ def orbit(
     for name in measures:
         lists, similarity = _by(name, head, k, which, values, live)
         forms.append(row(name, "measure", name, lists, live, None, similarity))
-    return Orbit(tuple(forms), from_lists(near, live, head, k), which, k, head.labels)
+    stays = "predictions" if gauge is None else gauge.predictions
+    return Orbit(tuple(forms), from_lists(near, live, head, k), which, k, head.labels, stays)
 
 
 def _cosine(head: Head) -> Any:

@@ -11,6 +11,7 @@ from gonio import check
 from gonio.errors import GonioError
 from gonio.gauge.fit import rounding_of
 from gonio.head import Head
+from gonio.inputs import AfterLayerNorm
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -33,9 +34,9 @@ class Canonical:
 def canonical(head: Head, embeddings: Any = None) -> Canonical:
     """The canonical representative of a head's orbit.
 
-    softmax heads are centred (J W), others taken as they are; then whitened: by the embeddings where they are given,
-    A = J W S^1/2 with S the second moment of the embeddings about their mean (with a bias) or about zero, so that A A'
-    is the (centred) logit covariance; else by the rows, A = J W (W' J W)^-1/2, so that A A' is the projector onto the
+    softmax heads are centred (J W), others taken as they are, after a LayerNorm what its outputs see of them; then
+    whitened: by the embeddings where they are given,
+    A = J W S^1/2 with S their covariance, so that A A' is the (centred) logit covariance; else by the rows, A = J W (W' J W)^-1/2, so that A A' is the projector onto the
     column space. A is fixed up to a rotation, and the rotation by the first labels whose rows are independent: their
     block is lower triangular with a positive diagonal.
 
@@ -51,6 +52,10 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
             "canonical: the link is cosine, whose rows are fixed up to rotation and length; normalise them."
         )
     A = head.W.astype(np.float64)
+    if isinstance(head.inputs, AfterLayerNorm) and embeddings is None:
+        # A row is free along 1/gain, which the norm takes out: what is left of it is the model's.
+        A = A * head.inputs.gain
+        A = A - A.mean(axis=1, keepdims=True)
     centred = head.link == "softmax" and head.softcap is None
     if centred:
         A = A - A.mean(axis=0)
@@ -58,15 +63,15 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
     scale = 1.0
     if embeddings is not None:
         F = check.embeddings(embeddings, d, "canonical").astype(np.float64)
-        if head.bias is not None:
-            F = F - F.mean(axis=0)  # with a bias the origin of the embeddings is convention too
-        root = np.linalg.qr(F, mode="r") / np.sqrt(len(F))  # R'R = S, so A R' A' ... = the logits' second moment
+        F = F - F.mean(axis=0)  # with a bias, or a norm's shift, the origin of the embeddings is convention too
+        root = np.linalg.qr(F, mode="r") / np.sqrt(len(F))  # R'R = S, so A R' R A' is the logits' covariance
         A = A @ np.asarray(root).T
         scale = float(np.linalg.norm(root, 2))
         if len(F) < d:
             caveat = f"{len(F)} embeddings span at most {len(F)} of {d} dimensions; the rest of the head is not seen"
     U, s, _ = np.linalg.svd(A, full_matrices=False)
     # Singular values that the rounding of the stored rows may have made hold no information.
+    scale *= float(np.abs(head.inputs.gain).max()) if isinstance(head.inputs, AfterLayerNorm) and embeddings is None else 1
     noise = 4 * rounding_of(head) * float(np.sqrt((head.norms.astype(np.float64) ** 2).sum())) * scale
     rank = int((s > max(float(s[0]) * max(A.shape) * 2.0**-52, noise)).sum())
     if rank == 0:

@@ -141,6 +141,16 @@ def gauge_of(head: Head, *, ranking_only: bool = False) -> Gauge:
     return Gauge(tuple(kinds), "rankings" if ranking_only else STAYS[head.link], why)
 
 
+def offset_is_convention(head: Head) -> str:
+    """In words why a vector added to all rows is convention for this head; empty where it is not known to be."""
+    if head.link == "unknown" or Translation not in gauge_of(head).kinds:
+        return ""
+    if head.offset_in is not None:
+        return f"a vector added to all rows is taken up by {head.offset_in} and changes nothing that was trained"
+    once = ", once the head is untied from the input embeddings," if head.source and head.source.tied else ""
+    return f"a vector added to all rows{once} changes no prediction"
+
+
 def reachable(head: Head, a: Label, b: Label) -> dict[str, Reach]:
     """The cosines that each group of the head's gauge can give a pair, and "all" for the whole gauge.
 

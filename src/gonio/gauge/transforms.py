@@ -25,7 +25,7 @@ import numpy as np
 from gonio import check
 from gonio.errors import GonioError
 from gonio.head import Head
-from gonio.inputs import AfterLayerNorm, AllInputs, Observed
+from gonio.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Observed
 from gonio.rows import Rows
 
 
@@ -168,8 +168,12 @@ class Linear(Transform):
     def apply(self, head: Head) -> Head:
         _wide_enough(head, len(self.M), type(self).__name__)
         inputs = head.inputs
+        scale = np.diag(self.M)
         if isinstance(inputs, Observed):
             inputs = Observed(self.embeddings(inputs.F))
+        elif isinstance(inputs, (AfterRMSNorm, AfterLayerNorm)) and not (self.M - np.diag(scale)).any():
+            rest = (inputs.shift / scale,) if isinstance(inputs, AfterLayerNorm) else ()
+            inputs = type(inputs)(inputs.gain / scale, *rest)  # a diagonal map stretches the norm's own gain
         elif not isinstance(inputs, AllInputs):
             inputs = AllInputs()  # a turned box or ellipsoid has no name here; all inputs contain it
         rows = _lazily(head.rows, Times(head.rows, np.ascontiguousarray(self.M.T)), head.shape[1])

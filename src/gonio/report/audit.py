@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from gonio.audit.alike import Alike
-from gonio.audit.finding import SECTIONS
+from gonio.audit.finding import SECTIONS, plainly
 from gonio.audit.run import Audit
+from gonio.gauge.group import SCORES
 from gonio.report.text import printable
 
 MARKS = {"fact": "=", "convention": "~", "fine": "ok", "warning": "!", "open": "?"}
@@ -40,24 +41,39 @@ def alike(r: Alike) -> str:
     name, value, interval = r.instead
     lines = [f"How alike are {a} and {b} to this model?", f"  verdict    {r.verdict}"]
     lines += textwrap.wrap(r.why, WIDTH, initial_indent="  because    ", subsequent_indent="             ")
-    low, high = r.reachable
-    lines.append(f"  cosine     {r.cosine:.4f} as stored; equivalent models have any from {low:g} to {high:g}")
+    if r.reach.low == r.reach.high:
+        reach = f"; {r.reach.why}"
+    else:
+        reach = f"; equivalent models reach {r.reach}"
+    lines += textwrap.wrap(
+        f"{plainly(r.cosine)} as stored{reach}", WIDTH, initial_indent="  cosine     ", subsequent_indent=" " * 13
+    )
     if r.fragility is not None:
         lines.append(f"  fragility  {r.fragility:.3g} of a row's mean length, added to all rows, makes it 0")
     span = "" if interval is None else f", 95 % interval {interval[0]:.4f} to {interval[1]:.4f}"
-    lines.append(
-        f"  instead    {name}: {value:.4f}{span}; the same in every equivalent model"
-        if value == value
-        else f"  instead    {name}"
-    )
+    if name == "cosine":
+        lines.append("  instead    nothing: the cosine is the number")
+    elif value == value:
+        lines.append(f"  instead    {name}: {plainly(value)}{span}; the same in every equivalent model")
+    else:
+        lines.append("  instead    none")
     if r.note:
         lines += textwrap.wrap(
             printable(r.note), WIDTH, initial_indent="  note       ", subsequent_indent="             "
         )
-    if interval is None and r.head.link != "cosine":
-        lines.append(
-            "  next       give --embeddings F.npy, states that reach the head: similarity of use is about inputs"
-        )
-    else:
-        lines.append(f"  next       gonio can-tie MODEL {a} {b}; gonio dial MODEL {a} {b} --cosine -1")
+    lines += [f"  next       {x}" for x in _next(r, a, b)]
     return "\n".join(lines)
+
+
+def _next(r: Alike, a: str, b: str) -> list[str]:
+    """Commands that this head does not refuse, and that go on from here."""
+    link = r.head.link
+    out = []
+    if link in SCORES and r.instead[2] is None:
+        out.append("give --embeddings F.npy, states that reach the head: similarity of use is about inputs")
+    elif link in ("softmax", "dot"):
+        out.append(f"gonio can-tie MODEL {a} {b}")
+    target = next((c for c in (-1.0, -0.9, 0.9, 1.0) if c in r.reach and abs(c - r.cosine) > 0.05), None)
+    if target is not None:
+        out.append(f"gonio dial MODEL {a} {b} --cosine {target:g}")
+    return out

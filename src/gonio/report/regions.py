@@ -13,7 +13,7 @@ from gonio.regions.precision import PrecisionAudit
 from gonio.regions.proof import ProofCheck
 from gonio.regions.proposals import NEVER, UNDECIDED, WINS
 from gonio.regions.tie import CanTie
-from gonio.regions.win import ANSWERS, CanWin
+from gonio.regions.win import ANSWERS, SHARED, CanWin
 from gonio.report.text import printable, some
 
 FEW = 12  # labels that are told one by one
@@ -29,15 +29,17 @@ def can_win(r: CanWin) -> str:
         f"  never win  {len(r.never):,}{_names(h, r.never)}",
         f"  undecided  {len(r.undecided):,}{_names(h, r.undecided)}",
     ]
-    if r.twins:
-        total = sum(len(g) for g in r.twins)
+    if len(r.shared):
+        groups = [g for g in r.twins if g.can_be_top == "yes"]
         lines.append(
-            f"  twins      {total:,} labels in {len(r.twins):,} groups of equal rows, counted as never winning"
+            f"  with equals {len(r.shared):,} labels in {_groups(len(groups))} of equal rows reach the top together, none "
+            f"alone{_names(h, r.shared)}"
         )
     padded = np.intersect1d(h.padded, r.labels)
     if len(padded):
-        able = np.intersect1d(padded, r.wins)
-        lines.append(f"  padded     {len(padded):,} rows without a token, {len(able):,} of which can win")
+        able = np.intersect1d(padded, r.tops)
+        lines.append(f"  padded     {len(padded):,} rows without a token, {len(able):,} of which can be on top")
+    lines += _surface(r)
     stages = Counter(r.stage)
     lines.append("  settled by " + ", ".join(f"{k} {v:,}" for k, v in stages.most_common()))
     if n <= FEW:
@@ -45,12 +47,33 @@ def can_win(r: CanWin) -> str:
     return "\n".join(lines)
 
 
+def _groups(count: int) -> str:
+    return f"{count:,} group{'' if count == 1 else 's'}"
+
+
+def _surface(r: CanWin) -> list[str]:
+    """After a norm: labels that were not found to win near its surface, where real states lie."""
+    few = r.surface.not_reached
+    if not len(few):
+        return []
+    found = r.surface.found[np.searchsorted(r.surface.labels, few)].max()
+    inside = r.surface.only_inside
+    bound = r.surface.at_most[np.searchsorted(r.surface.labels, inside)].max(initial=0)
+    proven = f"; {len(inside):,} provably win only inside {bound:.2g} of it" if len(inside) else ""
+    return [
+        f"  inside     {len(few):,} of those were found to win only out to {found:.2g} of the norm's radius, where states "
+        f"lie near 1{proven}{_names(r.head, few)}"
+    ]
+
+
 def _one(r: CanWin, k: int) -> str:
     i = int(r.labels[k])
     answer = ANSWERS[int(r.status[k])]
     why = r.reason(i)
-    if r.status[k] == WINS:
-        why = f"by at least {r.certificate(i).verify(r.head):.3g} at an input of its proof"
+    if r.status[k] == SHARED:
+        why = f"{why}; by at least {r.margin[k]:.3g} at an input of its proof"
+    elif r.status[k] == WINS:
+        why = f"by at least {r.margin[k]:.3g} at an input of its proof"
     elif r.status[k] == UNDECIDED:
         why = printable(" ".join(repr(r.certificate(i)).splitlines()[1:]))
     return f"  {printable(r.head.labels[i]):<10} {answer}: {printable(why)}"
@@ -58,7 +81,7 @@ def _one(r: CanWin, k: int) -> str:
 
 def _margins(r: CanWin) -> str:
     won = r.margin[r.status == WINS]
-    return f" (each by at least {won.min():.3g})" if len(won) else ""
+    return f" (each by at least {won.min():.3g} at the input of its proof)" if len(won) else ""
 
 
 def _names(h: Head, which: np.ndarray) -> str:
@@ -98,13 +121,13 @@ def precision(a: PrecisionAudit) -> str:
     """What `gonio can-win --cast` prints."""
     h = a.head
     told = {
-        "lost": "could win and cannot after rounding",
-        "tied": "could win and share row and bias with another after rounding",
-        "gained": "could not win and can after rounding",
+        "lost": "could be on top and cannot after rounding",
+        "tied": "could win alone, and after rounding only together with labels that became equal",
+        "gained": "could not be on top and can after rounding",
         "unclear": "undecided before or after",
     }
     lines = [
-        f"rounded to {a.kind}: {int((a.before == WINS).sum()):,} labels could win, {int((a.after == WINS).sum()):,} can"
+        f"rounded to {a.kind}: {_tops(a.before):,} labels could be on top, {_tops(a.after):,} can"
     ]
     for part, words in told.items():
         which = getattr(a, part)
@@ -112,6 +135,10 @@ def precision(a: PrecisionAudit) -> str:
     if a.saturated:
         lines.append(f"  saturated  {a.saturated:,} entries are beyond the type's largest number")
     return "\n".join(lines)
+
+
+def _tops(status: np.ndarray) -> int:
+    return int(np.isin(status, (WINS, SHARED)).sum())
 
 
 def padded(p: Padded, path: Path, again: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from gonio.report.text import printable
 from gonio.similarity import Measure, Neighbours
 
-GROUPS = {"T": "translation", "M": "invertible map", "S": "scaling", "R": "rotation", "P": "row lengths"}
+GROUPS = {"T": "translation", "M": "invertible map", "S": "scaling", "R": "rotation", "P": "row lengths", "U": "input shift",
+          "L": "layer-norm shift"}  # fmt: skip
 
 
 def similar(measure: Measure, by_measure: Neighbours, by_cosine: Neighbours, intervals: list[str]) -> str:
     """What `gonio similar` prints: neighbours under the measure beside those by cosine."""
     head = measure.head
-    kept = ", ".join(GROUPS[g] for g in "TMSRP" if g in measure.invariant)
+    kept = ", ".join(GROUPS[g] for g in GROUPS if g in measure.invariant)
     lines = [
         f"{measure.name} ({'larger' if measure.nearer > 0 else 'smaller'} is nearer); stays under {kept or 'nothing'}"
     ]

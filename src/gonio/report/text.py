@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from gonio.audit.finding import LONG
+from gonio.audit.verdict import READINGS
 from gonio.gauge import Chain, Dialled, SameModel, Transform
 from gonio.gauge.export import Written
+from gonio.gauge.group import SCORES
 from gonio.head import Head
 from gonio.profile import Profile
 
@@ -42,9 +44,13 @@ def info(p: Profile) -> str:
     lines: list[tuple[str, str, str]] = [
         ("head", f"{n:,} labels x {d}, stored as {h.rows.kind}", decided.get("weight", "")),
         ("link", h.link, decided.get("link", "")),
-        ("inputs", str(h.inputs), decided.get("inputs", "")),
+        ("inputs", str(h.inputs) if h.link in SCORES else "none", decided.get("inputs", "")),
         ("bias", "none" if h.bias is None else f"{h.bias.min():.4g} to {h.bias.max():.4g}", decided.get("bias", "")),
     ]
+    if h.link in ("vectors", "input"):
+        lines.append(("offset", h.offset_in or "stays", decided.get("offset", "")))
+    if h.link == "unknown":
+        lines += [("may be", f"--link {k}", means) for k, means in READINGS.items()]
     if h.trained:
         lines.append(("trained", f"penalty on the {h.trained}", decided.get("trained", "")))
     lines.append(("soft-cap", "none" if h.softcap is None else f"{h.softcap:g}", decided.get("softcap", "")))
@@ -55,7 +61,7 @@ def info(p: Profile) -> str:
         ("rank", f"{p.rank} of {min(n, d)}; of the differences between rows {p.rank_differences}", ""),
         ("norms", f"{low} to {high}, median {median}, quartiles {quarter} and {three}", ""),
         ("zero rows", _rows(h, h.zero_rows), ""),
-        ("twins", _twins(h), "rows equal in value and bias: none of them can beat another" if h.twins else ""),
+        ("twins", _twins(h), "labels whose rows score alike at every input" if h.twins else ""),
         ("padded", _rows(h, h.padded, names=False), decided.get("padded", "")),
     ]
     place = f"{s.place} ({s.format}, {s.bytes_read:,} bytes read)" if s else "a head made in memory"
@@ -157,6 +163,6 @@ def _twins(h: Head) -> str:
     total = sum(len(g) for g in h.twins)
     largest = max(h.twins, key=len)
     return (
-        f"{total:,} labels in {len(h.twins):,} groups; the largest has {len(largest):,}: "
+        f"{total:,} labels in {len(h.twins):,} group{'' if len(h.twins) == 1 else 's'}; the largest has {len(largest):,}: "
         f"{some([h.labels[i] for i in largest])}"
     )

@@ -77,6 +77,26 @@ def correlation_intervals(
     return low, high
 
 
+def cosine_intervals(
+    X: Float[np.ndarray, "points pairs"],
+    Y: Float[np.ndarray, "points pairs"],
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+    who: str = "interval",
+) -> tuple[Any, Any]:
+    """Both ends of the interval of cos(x, y), a column a pair: the correlation without taking means out."""
+    w = weights(len(X), resamples, seed, who) / len(X)
+    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    for s, e in spans(X.shape[1], 256):
+        x, y = X[:, s:e], Y[:, s:e]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squares = (w @ (x * x)) * (w @ (y * y))
+            draws = np.where(squares > 0, (w @ (x * y)) / np.sqrt(squares), np.nan)
+        low[s:e], high[s:e] = quantiles(np.clip(draws, -1, 1), level, who)
+    return low, high
+
+
 def mean_intervals(
     X: Float[np.ndarray, "points pairs"],
     level: float = 0.95,

@@ -18,7 +18,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.parallel import spans
-from gonio.similarity.bootstrap import Interval, correlation_intervals
+from gonio.similarity.bootstrap import Interval, correlation_intervals, cosine_intervals
 from gonio.similarity.measure import Measure, inputs_of, register
 from gonio.similarity.rows import Angle, Inner
 from gonio.similarity.space import Space, root_of
@@ -133,7 +133,7 @@ class CentredLogitCorrelation(_Correlation):
     """
 
     name = "centred-logit correlation"
-    invariant = frozenset("TMSR")
+    invariant = frozenset("TMSRUL")
     centre = True
 
 
@@ -142,7 +142,7 @@ class CentredLogitCovariance(_Covariance):
     """cov over inputs of the logits minus their mean over labels: (J W) S (J W)'."""
 
     name = "centred-logit covariance"
-    invariant = frozenset("TMSR")
+    invariant = frozenset("TMSRUL")
     centre = True
 
 
@@ -154,7 +154,7 @@ class LogitCorrelation(_Correlation):
     """
 
     name = "logit correlation"
-    invariant = frozenset("MSRP")
+    invariant = frozenset("MSRPUL")
 
 
 @register
@@ -162,7 +162,40 @@ class LogitCovariance(_Covariance):
     """cov over inputs of z_i and z_j: g_i' S g_j."""
 
     name = "logit covariance"
-    invariant = frozenset("MSR")
+    invariant = frozenset("MSRUL")
+
+
+@register
+class ProjectedBack(_OverInputs, Angle):
+    """cos of two items' scores over the users: the columns of  F W' + 1 b',  projecting back to the data.
+
+    With R the triangular factor of [F 1] it is the cosine of  R (w, b),  so nothing of size users x items is formed.
+    Scores are facts of a factor model, and so is this; Steck, Ekanadham and Kallus name it as a remedy.
+
+    Claims: GONIO.projected
+    """
+
+    name = "projected-back cosine"
+    invariant = frozenset("MSRPUL")
+
+    def __init__(self, head: Head, embeddings: Any = None) -> None:
+        super().__init__(head, embeddings)
+        if head.softcap is None and head.link != "cosine":
+            R = np.zeros((0, head.shape[1] + 1))
+            for s, e in spans(len(self.F), 8192):
+                block = np.column_stack([self.F[s:e].astype(np.float64), np.ones(e - s)])
+                R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+            self.space = Space(head, root=np.ascontiguousarray(R[:, :-1].T), bias_root=R[:, -1].copy())
+            self.caveat = ""
+
+    def intervals(
+        self, a: Any, b: Any, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+    ) -> tuple[Interval, ...]:
+        """The value of each pair with a bootstrap interval: how much it hangs on which users were drawn."""
+        i, j = self.index(a), self.index(b)
+        value = self.pairs(i, j)
+        low, high = cosine_intervals(self.logits(i), self.logits(j), level, resamples, seed)
+        return tuple(Interval(*x, level) for x in zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
 def centred_logit_correlation(head: Head, embeddings: Any = None) -> CentredLogitCorrelation:

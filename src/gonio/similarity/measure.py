@@ -72,7 +72,8 @@ class Measure:
 
     name       what it is called
     invariant  the groups that leave it alone: letters of T translation, M invertible map, S scaling, R rotation,
-               P positive scaling of single rows (gonio.gauge.invariance)
+               P positive scaling of single rows (gonio.gauge.invariance), U input shift, L layer-norm shift
+    empty      whether it has one value for every pair of every such head, and so says nothing
     nearer     1 where larger means more alike, -1 for distances
     needs      "embeddings" where it speaks about inputs
     caveat     what it cannot tell for this head, in words; empty where there is nothing to say
@@ -91,6 +92,7 @@ class Measure:
             )
         self.head = head
         self.caveat = ""
+        self.empty = False
 
     # -- asked by the user ------------------------------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Measure:
         n, _ = self.head.shape
         order = "larger" if self.nearer > 0 else "smaller"
         said = f"; {self.caveat}" if self.caveat else ""
-        kept = "".join(g for g in "TMSRP" if g in self.invariant) or "nothing"
+        kept = "".join(g for g in "TMSRPUL" if g in self.invariant) or "nothing"
         return f"{self.name} of {n:,} labels ({order} is nearer)\n  invariant: {kept}{said}"
 
 
@@ -246,6 +248,8 @@ def for_link(link: Link, *, embeddings: bool) -> str:
         return "cosine"
     if link == "softmax":
         return "centred-logit correlation" if embeddings else "whitened-centred cosine"
+    if link == "dot" and embeddings:
+        return "projected-back cosine"
     return "logit correlation" if embeddings else "whitened cosine"
 
 

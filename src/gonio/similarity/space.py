@@ -31,11 +31,13 @@ class Space:
         unit: bool = False,
         extra: float | None = None,
         root: np.ndarray | None = None,
+        bias_root: np.ndarray | None = None,
     ) -> None:
         self.head = head
         self.unit = unit
         self.extra = extra  # a constant entry after each row
         self.root = root  # (dim, reduced): v = (row - shift) @ root
+        self.bias_root = bias_root if head.bias is not None else None  # (reduced,): what a label's bias adds, times it
         self.shift = None
         if centre:
             total = np.zeros(head.shape[1] + (extra is not None))
@@ -62,8 +64,13 @@ class Space:
         v = raw if self.shift is None else raw - self.shift
         if self.root is not None:
             v = v @ self.root
+        if self.bias_root is not None:
+            assert self.head.bias is not None
+            v = v + self.head.bias[which].astype(np.float64)[:, None] * self.bias_root
         if self.shift is not None or self.root is not None:
             size = np.linalg.norm(raw, axis=1)
+            if self.bias_root is not None:
+                size = size + np.abs(self.head.bias[which])  # type: ignore[index]
             if self.shift is not None:
                 size = size + np.linalg.norm(self.shift)
             scale = 1.0 if self.root is None else self._root_norm()
@@ -74,6 +81,8 @@ class Space:
     def _root_norm(self) -> float:
         if not hasattr(self, "_norm"):
             self._norm = float(np.linalg.norm(self.root)) if self.root is not None else 1.0
+            if self.bias_root is not None:
+                self._norm += float(np.linalg.norm(self.bias_root))
         return self._norm
 
     def lengths(self) -> Float[np.ndarray, " labels"]:

@@ -2,6 +2,9 @@
 
     rows of  J W (W' J W)^-1/2,    the normalised projector onto the column space of J W
 
+After a LayerNorm, and where a gain is zero, W stands for what the inputs see of it, `inputs.reduce`: coordinates that are
+switched off and the direction that the norm takes out are no part of the model.
+
 This is the "causal inner product" of Park, Choe and Veitch 2024 (the inverse covariance of the unembeddings) and the
 cosine after Su's whitening.
 """
@@ -15,6 +18,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.gauge.fit import rounding_of
 from gonio.head import Head
+from gonio.inputs import AfterLayerNorm, AfterRMSNorm
 from gonio.parallel import spans
 from gonio.similarity.measure import register
 from gonio.similarity.rows import Angle, Inner
@@ -36,9 +40,23 @@ def whitener(space: Space) -> Float[np.ndarray, "dim rank"]:
     _, sizes, right = np.linalg.svd(R)
     sizes = np.r_[sizes, np.zeros(len(right) - len(sizes))]
     # Rounding of the stored entries is spread over all directions: singular values below it are not the model's.
-    noise = 4 * rounding_of(space.head) * float(np.sqrt((space.head.norms**2).sum() / d))
+    scale = 1.0 if space.root is None else float(np.abs(space.root).max())
+    noise = 4 * rounding_of(space.head) * float(np.sqrt((space.head.norms**2).sum() / d)) * scale
     alive = sizes > max(float(sizes[0]) * max(n, d) * 2.0**-52, noise)
     return right[alive].T / sizes[alive]
+
+
+def seen_by_inputs(head: Head) -> Float[np.ndarray, "dim dim"] | None:
+    """The map of rows to what `inputs.reduce` leaves of them; None where that is all of them.
+
+    Gains that are not zero are an invertible map, which whitening undoes.
+    """
+    inputs, d = head.inputs, head.shape[1]
+    if isinstance(inputs, AfterLayerNorm):
+        return np.diag(inputs.gain) @ (np.eye(d) - 1 / d)
+    if isinstance(inputs, AfterRMSNorm) and not inputs.gain.all():
+        return np.diag(inputs.gain)
+    return None
 
 
 class _Whitened:
@@ -46,16 +64,21 @@ class _Whitened:
 
     def _prepare(self, head: Head) -> None:
         name: str = self.name  # type: ignore[attr-defined]
-        self.space = Space(head, centre=self.centre)
+        seen = seen_by_inputs(head)
+        if seen is not None:  # the rows alone do not tell which direction is unseen once a map or a shift hides the norm
+            hidden = "MR" if isinstance(head.inputs, AfterLayerNorm) else "MRU"
+            self.invariant = type(self).invariant - set(hidden)  # type: ignore[attr-defined]
+        self.space = Space(head, centre=self.centre, root=seen)
         root = whitener(self.space)
         self.rank = root.shape[1]
         n = head.shape[0]
         if not self.rank:
             raise GonioError(f"{name}: all rows are {'equal' if self.centre else 'zero'}, so nothing is left of them.")
-        self.space.root = root
+        self.space = Space(head, centre=self.centre, root=root if seen is None else seen @ root)
         full = n - 1 if self.centre else n
         if self.rank >= full:
             value = f"-1/{n - 1} = {-1 / (n - 1):.3g}" if self.centre and n > 1 else "0"
+            self.empty = True
             self.caveat = (
                 f"the rows have rank {self.rank} for {n} labels, and then it is {value} for every pair of every such "
                 f"model: it says nothing; what tells labels apart must come from inputs, so give embeddings"
@@ -73,7 +96,7 @@ class WhitenedCentredCosine(_Whitened, Angle):
     """
 
     name = "whitened-centred cosine"
-    invariant = frozenset("TMSR")
+    invariant = frozenset("TMSRUL")
 
     def __init__(self, head: Head) -> None:
         super().__init__(head)
@@ -85,7 +108,7 @@ class WhitenedCosine(_Whitened, Angle):
     """cos of the rows of W (W'W)^-1/2, the normalised projector onto its column space: for sigmoid and dot heads."""
 
     name = "whitened cosine"
-    invariant = frozenset("MSR")
+    invariant = frozenset("MSRUL")
     centre = False
 
     def __init__(self, head: Head) -> None:
@@ -98,7 +121,7 @@ class CausalInnerProduct(_Whitened, Inner):
     """(g_i - m)' Cov(g)^-1 (g_j - m), the inner product itself; Cov divides by n."""
 
     name = "causal inner product"
-    invariant = frozenset("TMSR")
+    invariant = frozenset("TMSRUL")
 
     def __init__(self, head: Head) -> None:
         super().__init__(head)
