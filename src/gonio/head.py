@@ -44,6 +44,7 @@ class Source:
     turned: bool = False  # the table is stored (dim, labels)
     tied: bool = False  # the model reads the same table as its input embeddings
     factor: float = 1.0  # rows are read times this
+    typed: str = ""  # how a command line names this model, options included; empty where none did
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decided", MappingProxyType(dict(self.decided)))
@@ -371,6 +372,11 @@ class Head:
                 f"{who}: the rows of {place} are input embeddings, which no prediction reads directly; load the model "
                 f"with its head, name the head's table with --tensor (tensor=), or say --link (link=) if this is it."
             )
+
+    @property
+    def typed(self) -> str:
+        """How a command line names this model, for commands that are suggested; MODEL where none named it."""
+        return self.source.typed if self.source is not None and self.source.typed else "MODEL"
 
     def must_be_known(self, who: str) -> None:
         """Complain where nothing says what the rows are."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.audit.finding import Finding, plainly, short
+from gonio.audit.finding import Finding, plainly, short, typed_label
 from gonio.audit.subject import Subject
 from gonio.audit.verdict import READINGS, verdict_of
 from gonio.errors import GonioError
@@ -38,7 +38,6 @@ def cosine(s: Subject) -> Iterator[Finding]:
 
 
 def _readings(s: Subject) -> Iterator[Finding]:
-    place = s.head.source.file if s.head.source and s.head.source.file else "MODEL"
     for link, means in READINGS.items():
         yield Finding(
             "reading",
@@ -47,7 +46,7 @@ def _readings(s: Subject) -> Iterator[Finding]:
             "open",
             link,
             f"Then give --link {link}.",
-            verify=f"gonio audit {place} --link {link}",
+            verify=f"gonio audit {s.head.typed} --link {link}",
         )
 
 
@@ -114,7 +113,7 @@ def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, dat
         value,
         f"{says}. Reachable: {data['reachable']}.",
         theorem="NG26.T3.4" if isinstance(moved.transform, Translation) else "GONIO.1.6",
-        verify=f"gonio dial MODEL {h.labels[moved.labels[0]]!r} {h.labels[moved.labels[1]]!r} --cosine {target:g}",
+        verify=f"gonio dial {h.typed} {typed_label(h, moved.labels[0])} {typed_label(h, moved.labels[1])} --cosine {target:g}",
         data=data,
     )
 

@@ -44,7 +44,7 @@ def _answer(a: FactorAudit) -> Finding:
     if t.link == "cosine":
         return Finding("similar-items", "answer", "For similar items use the plain cosine: it is what was trained", "fact",
                        "cosine", "Rotations and lengths, which the training leaves open, do not move it.",
-                       verify=_command("--measure cosine"))  # fmt: skip
+                       verify=f"gonio similar {a.head.typed} '#0' --measure cosine")  # fmt: skip
     kept = f" Of each item's {a.k} nearest by plain cosine, {100 * a.moved.mean():.1f} % are among these." if len(a.moved) else ""
     assumed = " (assumed: nothing is told of the training)" if t.assumed and t.trained == "product" else ""
     assumed = " (assumed, from the library it is made by)" if t.assumed and t.trained == "factors" else assumed
@@ -63,13 +63,9 @@ def _answer(a: FactorAudit) -> Finding:
         "projected-back cosine",
         f"{why}{kept}",
         theorem="GONIO.projected",
-        verify=_command(""),
+        verify=f"gonio similar {a.head.typed} '#0'",
         data={"trained": t.trained, "assumed": t.assumed, "kept": float(a.moved.mean()) if len(a.moved) else None},
     )
-
-
-def _command(more: str) -> str:
-    return f"gonio similar --users U.npy --items I.npy '#0' {more}".rstrip()
 
 
 def _lists(a: FactorAudit) -> Iterator[Finding]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
+
+from gonio.head import Head
 
 LONG = 40  # characters of a label's name in a sentence
 
@@ -37,6 +40,13 @@ def short(label: str) -> str:
     ("'dog'", 42)
     """
     return repr(label if len(label) <= LONG else label[: LONG - 1] + "…")
+
+
+def typed_label(head: Head, row: int) -> str:
+    """A label as a command line takes it: its quoted name, or its number where the name is not one row's alone."""
+    name = head.labels[row]
+    plain = head.named and name.isprintable() and name and not name.startswith(("-", "#")) and head.labels.count(name) == 1
+    return shlex.quote(name) if plain else f"'#{row}'"
 
 
 def sentence(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.audit.finding import Finding, short
+from gonio.audit.finding import Finding, typed_label
 from gonio.audit.subject import Subject
 from gonio.gauge.group import SCORES
 from gonio.inputs import AllInputs, Observed
@@ -67,7 +67,7 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
         _why_never(s) if len(never) else _why_wins(s, wins),
         threshold=1,
         theorem="GRIV22.argmax",
-        verify="gonio can-win MODEL --proof FILE; gonio verify MODEL FILE",
+        verify=f"gonio can-win {h.typed} --proof proof.npz; gonio verify {h.typed} proof.npz",
         data={
             "labels": [h.labels[i] for i in never[:NAMES]],
             "indices": never[:1000].tolist(),
@@ -178,7 +178,7 @@ def _padding(s: Subject, wins: CanWin) -> Iterator[Finding]:
         if len(unclear)
         else "No padded row can be on top.",
         threshold=1,
-        verify="gonio can-win MODEL",
+        verify=f"gonio can-win {h.typed}",
         data={"labels": [h.labels[i] for i in able[:NAMES]]},
     )
 
@@ -220,7 +220,7 @@ def _tying(s: Subject, wins: CanWin) -> Iterator[Finding]:
         yes,
         f"{ties.note[0].upper()}{ties.note[1:]}.",
         theorem="NG26.edge",
-        verify=f"gonio can-tie MODEL {short(h.labels[pairs[0][0]])} {short(h.labels[pairs[0][1]])}",
+        verify=f"gonio can-tie {h.typed} {typed_label(h, pairs[0][0])} {typed_label(h, pairs[0][1])}",
         data={"cannot": [[h.labels[a], h.labels[b]] for a, b in no[:20]], "asked": len(pairs), "undecided": open_},
     )
 
@@ -245,7 +245,7 @@ def _on_and_off(s: Subject) -> Iterator[Finding]:
             if len(which)
             else f"For each there is an input {over} at which its logit is {side} 0.",
             threshold=1,
-            verify="gonio audit MODEL --json -",
+            verify=f"gonio audit {h.typed} --json -",
             data={"labels": names, "indices": which[:1000].tolist()},
         )
 
@@ -280,7 +280,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
         + ("." if free else f", over all inputs; {h.inputs} may allow fewer.")
         + (f" The rest can never be output, since {h.shape[1]} dimensions are too few." if few else ""),
         theorem="COV65.signs" if sets else "COV67.rankings",
-        verify="gonio patterns MODEL",
+        verify=f"gonio patterns {h.typed} --drop",
         data={"count": _large(count), "conceivable": _large(p.conceivable), "exact": exact, "notes": list(p.notes)},
     )
 
@@ -320,6 +320,6 @@ def _sets(s: Subject) -> Iterator[Finding]:
         else f"{len(r.undecided):,} are undecided, the others can be output.",
         threshold=1,
         theorem="GRIV24.feasible",
-        verify="gonio can-label MODEL --sets FILE --proof FILE",
+        verify=f"gonio can-label {s.head.typed} --sets FILE --proof proof.npz",
         data={"sets": [[s.head.labels[i] for i in x] for x in bad[:20]], "undecided": len(r.undecided)},
     )

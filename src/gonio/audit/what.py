@@ -40,7 +40,7 @@ def what(s: Subject) -> Iterator[Finding]:
         f"{sentence(MODELS[h.link])} {sentence('why: ' + decided.get('link', 'it was given'))} "
         + ("Everything below rests on it." if known else "What follows holds whatever they are."),
         data={"assumed": assumed, "gauge": str(gauge), "why": list(gauge.why) if gauge else []},
-        verify="gonio info MODEL",
+        verify=f"gonio info {h.typed}",
     )
     p = profile(h)
     usable = p.rank_differences if h.link == "softmax" else p.rank

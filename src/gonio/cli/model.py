@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -90,7 +92,10 @@ def head_of(model, link, tensor, labels, inputs, users, items) -> Head:
         raise GonioError("a factor model needs both --users and --items.")
     if (model is None) == (users is None):
         raise GonioError("give one model: a file, a folder, a name, or --users with --items.")
-    return load(model if users is None else (users, items), link=link, tensor=tensor, labels=labels, inputs=inputs)
+    head = load(model if users is None else (users, items), link=link, tensor=tensor, labels=labels, inputs=inputs)
+    options = {"users": users, "items": items, "link": link, "tensor": tensor, "labels": labels, "inputs": inputs}
+    typed = [*([model] if model is not None else []), *(x for k, v in options.items() if v for x in (f"--{k}", v))]
+    return head.replace(source=replace(head.source, typed=shlex.join(typed)))
 
 
 def text_of(path: str) -> str:
@@ -136,7 +141,7 @@ def keep(result, out, proof, save, certificates) -> None:
         kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
         file.save(proof, kept)
         click.echo(
-            f"  proofs     {proof} ({len(kept):,}; check them with gonio verify MODEL {proof} and the same options)"
+            f"  proofs     {proof} ({len(kept):,}; check them with gonio verify {result.head.typed} {proof})"
         )
 
 

@@ -31,7 +31,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
         rest = "rest" if rest_off else [label_of(head, x) for x in off]
         verdict = ask(head, on=[label_of(head, x) for x in on], off=rest)
         click.echo(text.verdict(verdict))
-        _proofs(proof, [verdict.certificate])
+        _proofs(head, proof, [verdict.certificate])
         return
     if on or off or rest_off:
         raise GonioError("can-label: give --sets, or --on and --off; not both.")
@@ -41,7 +41,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
     click.echo(text.can_label(result))
     if out is not None:
         click.echo(f"  saved      {save(result.columns(), out)}")
-    _proofs(proof, list(dict(zip(result.sets, result.certificates, strict=True)).values()))
+    _proofs(head, proof, list(dict(zip(result.sets, result.certificates, strict=True)).values()))
 
 
 @click.command("can-rank", epilog=LABELS)
@@ -61,7 +61,7 @@ def can_rank(head: Head, names, top, proof) -> None:
             raise GonioError(f"can-rank: {bad!r} is not one label > another; write each pair apart.")
     verdict = ask(head, order, top=top)
     click.echo(text.verdict(verdict))
-    _proofs(proof, [verdict.certificate])
+    _proofs(head, proof, [verdict.certificate])
 
 
 @click.command("can-top", epilog=LABELS)
@@ -74,7 +74,7 @@ def can_top(head: Head, names, proof) -> None:
 
     verdict = ask(head, [label_of(head, x) for x in names])
     click.echo(text.verdict(verdict))
-    _proofs(proof, [verdict.certificate])
+    _proofs(head, proof, [verdict.certificate])
 
 
 @click.command()
@@ -112,11 +112,11 @@ def patterns(head: Head, listed, tol, drop, out, any_size, as_json) -> None:
         click.echo(f"  saved      {out}")
 
 
-def _proofs(path: str | None, certificates: list) -> None:
+def _proofs(head: Head, path: str | None, certificates: list) -> None:
     if path is None:
         return
     from gonio.regions import proof as file
 
     kept = [c for c in certificates if c.kind != "open"]
     file.save(path, kept)
-    click.echo(f"  proofs     {path} ({len(kept):,}; check them with gonio verify MODEL {path} and the same options)")
+    click.echo(f"  proofs     {path} ({len(kept):,}; check them with gonio verify {head.typed} {path})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from gonio.audit.alike import Alike
-from gonio.audit.finding import SECTIONS, plainly
+from gonio.audit.finding import SECTIONS, plainly, typed_label
 from gonio.audit.run import Audit
 from gonio.gauge.group import SCORES
 from gonio.report.text import printable
@@ -61,7 +61,7 @@ def alike(r: Alike) -> str:
         lines += textwrap.wrap(
             printable(r.note), WIDTH, initial_indent="  note       ", subsequent_indent="             "
         )
-    lines += [f"  next       {x}" for x in _next(r, a, b)]
+    lines += [f"  next       {x}" for x in _next(r, *(typed_label(r.head, i) for i in r.labels))]
     return "\n".join(lines)
 
 
@@ -72,8 +72,8 @@ def _next(r: Alike, a: str, b: str) -> list[str]:
     if link in SCORES and r.instead[2] is None:
         out.append("give --embeddings F.npy, states that reach the head: similarity of use is about inputs")
     elif link in ("softmax", "dot"):
-        out.append(f"gonio can-tie MODEL {a} {b}")
+        out.append(f"gonio can-tie {r.head.typed} {a} {b}")
     target = next((c for c in (-1.0, -0.9, 0.9, 1.0) if c in r.reach and abs(c - r.cosine) > 0.05), None)
     if target is not None:
-        out.append(f"gonio dial MODEL {a} {b} --cosine {target:g}")
+        out.append(f"gonio dial {r.head.typed} {a} {b} --cosine {target:g}")
     return out
