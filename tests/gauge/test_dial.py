@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gonio import AfterLayerNorm, AfterRMSNorm, Box, GonioError, Head, dial
+from gonio.gauge import reachable
 from gonio.gauge.reach import cosine
 from tests import real
 from tests.strategies import heads
@@ -107,11 +108,40 @@ def test_links_without_translation_are_dialled_by_a_linear_map():
         assert result.max_probability_difference < 1e-9
         assert result.bound is None  # what rounding does to a map and its inverse is measured, not proven
         assert "measured only" in repr(result)
-        with pytest.raises(GonioError, match="cannot have cosine -1 in any equivalent head of this kind"):
+        with pytest.raises(GonioError, match="cannot have cosine -1 in any equivalent head that is known"):
             dial(h, 0, 1, cosine=-1)
     for h in (Head(W, link="cosine"), Head(W, link="dot", trained="factors")):
         with pytest.raises(GonioError, match="leave every cosine as it is"):
             dial(h, 0, 1, cosine=0.123)
+
+
+ROWS = {
+    "generic": lambda W, gain: W,
+    "equal": lambda W, gain: np.vstack([W[0], W[0], W[2:]]),
+    "zero": lambda W, gain: np.vstack([W[0], 0 * W[0], W[2:]]),
+    "parallel": lambda W, gain: np.vstack([W[0], 2 * W[0], W[2:]]),
+    "opposite": lambda W, gain: np.vstack([W[0], -2 * W[0], W[2:]]),
+    "multiples of 1/gain": lambda W, gain: np.vstack([1 / gain, -2 / gain, W[2:]]),
+    "apart along 1/gain": lambda W, gain: np.vstack([np.round(W[0] * 4), np.round(W[0] * 4) + 3 / gain, W[2:]]),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("link", ["softmax", "sigmoid", "dot"])
+@pytest.mark.parametrize("softcap", [None, 5.0])
+def test_after_a_layer_norm_what_can_be_reached_is_what_dial_accepts(link, rows, softcap):
+    gain = np.array([1, 2, 0.5, 4.0])
+    W = ROWS[rows](np.random.default_rng(5).standard_normal((6, 4)), gain)
+    h = Head(W, link=link, inputs=AfterLayerNorm(gain, np.array([0, 1.0, 0, 0])), softcap=softcap)
+    reach = reachable(h, 0, 1)["all"]
+    for target in (-1, -0.5, 0, 0.7, 1):
+        if target not in reach:
+            with pytest.raises(GonioError, match="cannot have cosine"):
+                dial(h, 0, 1, cosine=target)
+            continue
+        moved = dial(h, 0, 1, cosine=target)
+        assert moved.cosine == pytest.approx(target, abs=1e-6)
+        assert moved.max_probability_difference < 1e-9
 
 
 @pytest.mark.parametrize(

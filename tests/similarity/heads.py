@@ -67,6 +67,7 @@ def naive(name: str, W, F) -> np.ndarray:
             "Euclid": lambda: E[i, j],
             "normalised Euclid": lambda: np.sqrt(((a / r[i] - b / r[j]) ** 2).sum()),
             "logit covariance": lambda: a @ S @ b,
+            "projected-back cosine": lambda: (F @ a) @ (F @ b) / np.linalg.norm(F @ a) / np.linalg.norm(F @ b),
             "logit correlation": lambda: np.corrcoef(L[:, i], L[:, j])[0, 1],
             "centred-logit covariance": lambda: np.cov(Lc[:, i], Lc[:, j])[0, 1],
             "centred-logit correlation": lambda: np.corrcoef(Lc[:, i], Lc[:, j])[0, 1],

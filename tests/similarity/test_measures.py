@@ -94,6 +94,17 @@ def test_logit_measures_follow_the_head_s_own_logits(link, softcap):
         assert np.allclose(np.corrcoef(m.logits([1, 4]).T)[0, 1], expected[1, 4])
 
 
+@pytest.mark.parametrize("biased", [False, True])
+def test_projecting_back_is_the_cosine_of_the_columns_of_scores(biased):
+    head = Head(W, np.linspace(-1, 1, 7) if biased else None, link="dot")
+    m = measure("projected-back cosine")(head, F)
+    z = head.logits(F)
+    unit = z / np.linalg.norm(z, axis=0)
+    assert np.allclose(every_pair(m).reshape(7, 7), unit.T @ unit, atol=1e-12)
+    found = m.intervals([0], [1])[0]
+    assert found.low <= found.value <= found.high
+
+
 def test_behaviour_follows_the_head_s_own_probabilities():
     for link in ("softmax", "sigmoid"):
         for softcap in (None, 2.0):

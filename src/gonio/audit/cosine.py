@@ -97,7 +97,7 @@ def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, dat
     if isinstance(moved.transform, Translation):
         data["fragility"] = float(fragility(h, *moved.labels, target))
     by = _by(h, moved)
-    says = f"{by} gives it {plainly(moved.cosine)}; "
+    says = f"{by} gives it {moved.cosine:.4f}; "
     if h.link in SCORES:
         quantity = "probability" if h.link in ("softmax", "sigmoid") else "score"
         says += f"the largest change of any {quantity} measured over {moved.over} is {off:.1e}"
@@ -108,7 +108,7 @@ def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, dat
     return Finding(
         "pair",
         "cosine",
-        f"The cosine of {names} is {plainly(value)} as stored, and {plainly(moved.cosine)} in an equivalent model",
+        f"The cosine of {names} is {plainly(value)} as stored, and {moved.cosine:.4f} in an equivalent model",
         "convention",
         value,
         f"{says}. Reachable: {data['reachable']}.",

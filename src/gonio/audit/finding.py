@@ -49,6 +49,15 @@ def typed_label(head: Head, row: int) -> str:
     return shlex.quote(name) if plain else f"'#{row}'"
 
 
+def counted(count: int, word: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "group"), counted(1200, "group")
+    ('1 group', '1,200 groups')
+    """
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
 def sentence(text: str) -> str:
     """The words with a capital and a full stop.
 
@@ -67,6 +76,8 @@ def plainly(value: float, digits: int = 4) -> str:
     """
     if value != value or abs(value) >= 1:
         return f"{value:.{digits}f}"
+    if abs(value) < 0.5 * 10**-digits:
+        return f"{0:.{digits}f}"  # no minus zero
     while digits < 17 and abs(float(f"{value:.{digits}f}")) >= 1:
         digits += 1
     return f"{value:.{digits}f}"

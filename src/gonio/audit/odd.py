@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gonio import diagnostics
-from gonio.audit.finding import Finding, short
+from gonio.audit.finding import Finding, plainly, short
 from gonio.audit.subject import Subject
 from gonio.gauge.group import SCORES
 from gonio.nearest import nearest_by_cosine
@@ -38,11 +38,12 @@ def odd(s: Subject) -> Iterator[Finding]:
 def _anisotropy(s: Subject) -> Iterator[Finding]:
     a = diagnostics.anisotropy(s.head)
     common = max(abs(a.mean_cosine), a.mean_share)
+    lifted = common >= COMMON or a.mean_cosine >= SMALL
     free = s.head.link == "softmax" and s.head.softcap is None
     yield Finding(
         "anisotropy",
         "odd",
-        f"Two random rows have cosine {a.mean_cosine:.2f} on average; a common offset makes up "
+        f"Two random rows have cosine {plainly(a.mean_cosine, 2)} on average; a common offset makes up "
         f"{a.mean_share:.0%} of their mean square",
         "warning" if common >= COMMON else "fine",
         a.mean_cosine,
@@ -50,7 +51,7 @@ def _anisotropy(s: Subject) -> Iterator[Finding]:
             (
                 "Cosines are mostly the common offset, so all look alike. "
                 if common >= COMMON
-                else "A common offset lifts all cosines, though it is less than half of them. "
+                else "A common offset lifts cosines, though it is less than half of them. "
             )
             + (
                 f"Centring removes it and changes no prediction{_once_untied(s)}: it lies inside the gauge."
@@ -59,8 +60,8 @@ def _anisotropy(s: Subject) -> Iterator[Finding]:
                 if s.head.link in SCORES
                 else "Centring removes it."
             )
-            if common >= SMALL
-            else "No large common offset."
+            if lifted
+            else "No common offset that lifts cosines."
         )
         + (
             f" The largest direction has {a.top_share:.0%} of the variance; effective rank {a.effective_rank:.1f}, "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.audit.finding import Finding, typed_label
+from gonio.audit.finding import Finding, counted, typed_label
 from gonio.audit.subject import Subject
 from gonio.gauge.group import SCORES
 from gonio.inputs import AllInputs, Observed
@@ -55,7 +55,8 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
     if len(never):
         title = f"{len(never):,} of {n:,} {word}s {'are on top at none of' if where else 'can never win'}{where}{shared}"
     elif decided:
-        title = f"Every {word} {'is on top at one of' + where if where else 'can win'}{shared}"
+        every = "is on top at one of" + where if where else "can be on top" if len(wins.shared) else "can win"
+        title = f"Every {word} {every}{shared.replace(' more', '')}"
     else:
         title = f"No {word} is proven unable to win{shared}"
     yield Finding(
@@ -83,7 +84,7 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
         yield Finding(
             "shared-top",
             "possible",
-            f"{len(wins.shared):,} {word}s in {len(groups):,} groups of equal rows can be on top, none of them alone",
+            f"{len(wins.shared):,} {word}s in {counted(len(groups), 'group')} of equal rows can be on top, none of them alone",
             "fact",
             len(wins.shared),
             "Which of a group is returned there is up to how ties are broken.",
@@ -168,7 +169,7 @@ def _padding(s: Subject, wins: CanWin) -> Iterator[Finding]:
         "padded-wins",
         "possible",
         f"{len(able):,} of {len(h.padded):,} padded rows can be on top"
-        + (f", {len(unclear):,} are undecided" if len(unclear) else ""),
+        + (f"; undecided: {len(unclear):,}" if len(unclear) else ""),
         "warning" if len(able) else "open" if len(unclear) else "fine",
         len(able),
         "A padded row on top, alone or tied with rows equal to it, is a prediction without a label; gonio pad writes "
@@ -215,10 +216,10 @@ def _tying(s: Subject, wins: CanWin) -> Iterator[Finding]:
         "ties",
         "possible",
         f"{yes:,} of {len(pairs):,} pairs of nearest labels by cosine can share the top"
-        + (f", {open_:,} are undecided" if open_ else ""),
+        + (f"; undecided: {open_:,}" if open_ else ""),
         "fact",
         yes,
-        f"{ties.note[0].upper()}{ties.note[1:]}.",
+        "Where two cannot, a third is never below them at the inputs at which the two are equal.",
         theorem="NG26.edge",
         verify=f"gonio can-tie {h.typed} {typed_label(h, pairs[0][0])} {typed_label(h, pairs[0][1])}",
         data={"cannot": [[h.labels[a], h.labels[b]] for a, b in no[:20]], "asked": len(pairs), "undecided": open_},
@@ -240,10 +241,10 @@ def _on_and_off(s: Subject) -> Iterator[Finding]:
             f"{len(which):,} of {h.shape[0]:,} labels can never be {word}" if len(which) else f"Every label can be {word}",
             "warning" if len(which) else "fine",
             len(which),
-            f"Their logit is {side} 0 at no input {over}: its {'largest' if word == 'on' else 'smallest'} value there "
-            "is known in closed form."
+            f"Their logits are {side} 0 at no input, {over}: the {'largest' if word == 'on' else 'smallest'} value that "
+            "each can have is known in closed form."
             if len(which)
-            else f"For each there is an input {over} at which its logit is {side} 0.",
+            else f"Each has an input, {over}, at which its logit is {side} 0.",
             threshold=1,
             verify=f"gonio audit {h.typed} --json -",
             data={"labels": names, "indices": which[:1000].tolist()},

@@ -68,7 +68,8 @@ class Subject:
             sets = tuple(tuple(sorted({head.index(x) for x in s})) for s in label_sets)
         if popularity is not None:
             popularity = check.vector(popularity, "audit", "popularity", n, per="item")
-        return cls(head, F, frequencies, asked, sets, max(1, min(k, n - 1)), seed, popularity)
+        # A list of all other labels tells nothing: with few labels lists are half as long as they could be.
+        return cls(head, F, frequencies, asked, sets, max(1, min(k, (n - 1) // 2)), seed, popularity)
 
     @cached_property
     def asked(self) -> Int[np.ndarray, " asked"]:

@@ -110,16 +110,16 @@ def _factors(head: Head) -> CosineVerdict:
 
 def _vectors(head: Head) -> CosineVerdict:
     moved = (
-        "adding one vector to all rows is taken up by its biases"
+        "a vector added to all rows is taken up by the biases"
         if head.offset_in is not None
         else "an invertible map of this table is undone by the inverse map of the other"
     )
-    which = "GloVe (as the file looks)" if head.offset_in is not None else "word2vec and fastText"
+    which = "GloVe" if head.offset_in is not None else "word2vec and fastText"
     return CosineVerdict(
         "convention",
         "Cosines of word vectors are not fixed by training",
-        f"{which} train dot products of two tables, and the file has one: {moved}. What the optimiser left may be "
-        "useful; judged pairs tell how far.",
+        f"They are trained by dot products of two tables, and the file has one. In {which}, as this file looks, {moved}. "
+        "What the optimiser left may be useful; judged pairs tell how far.",
     )
 
 

@@ -58,11 +58,12 @@ def what(s: Subject) -> Iterator[Finding]:
     if h.link not in SCORES:
         yield from _rows(s)
         return
+    unsure = bool(source and "inputs" in source.assumed)
     yield Finding(
         "inputs",
         "head",
-        f"Inputs: {h.inputs}",
-        "fact",
+        f"Inputs: {h.inputs}" + (", assumed" if unsure else ""),
+        "open" if unsure else "fact",
         str(h.inputs),
         (sentence("why: " + decided["inputs"]) + " " if "inputs" in decided else "")
         + "They say which embeddings can reach the head; what is impossible for them stays so for any fewer.",

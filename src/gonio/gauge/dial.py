@@ -79,10 +79,10 @@ class Dialled:
     def promise(self) -> str:
         """What is proven about the predictions, in words."""
         if self.before.link == "input":
-            return f"the model's outputs change by rounding only once {self.before.offset_in} is moved the opposite way"
+            return f"with {self.before.offset_in} moved the opposite way the model's outputs differ by rounding only"
         if self.before.link == "vectors":
             other = self.before.offset_in or "the table that the file lacks"
-            return f"the dot products that were trained change by rounding only once {other} is changed to match"
+            return f"with a matching change of {other} the trained dot products differ by rounding only"
         if self.bound is None:
             return f"no prediction changes but by rounding, which is measured only, over {self.over}"
         return f"no probability differs by more than {self.bound:.2g} over {self.over}"

@@ -139,7 +139,8 @@ def _draft(place: str, kind: str, table: Any, words: list[str], taken: int) -> D
         out.offset_in = "the biases of GloVe's training"
         out.decide("offset", "a file without a line of counts is as GloVe writes it; its biases take up an offset", assumed=True)
     else:
-        out.decide("offset", "word2vec and fastText train without biases, so nothing takes up an offset")
+        why = "a file with a line of counts is as word2vec and fastText write it; they train without biases"
+        out.decide("offset", f"{why}, so nothing takes up an offset", assumed=True)
     return out
 
 

@@ -16,6 +16,8 @@ def similar(measure: Measure, by_measure: Neighbours, by_cosine: Neighbours, int
     lines = [
         f"{measure.name} ({'larger' if measure.nearer > 0 else 'smaller'} is nearer); stays under {kept or 'nothing'}"
     ]
+    if head.link == "vectors" and measure.name == "cosine":
+        lines.append("  note       training does not fix it for word vectors; judged pairs tell how useful it is")
     if measure.caveat:
         lines.append(f"  note       {printable(measure.caveat)}")
     for row, asked in enumerate(by_measure.asked):
