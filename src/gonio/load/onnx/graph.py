@@ -43,6 +43,7 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
+    proto: Any = None
 
     def input(self, i: int) -> str:
         """The i-th input, "" where it is absent."""
@@ -98,7 +99,7 @@ class Graph:
     consumers: dict[str, list[Node]] = field(default_factory=dict)
     tensors: dict[str, Any] = field(default_factory=dict)  # name -> TensorProto, or an array that a node spells out
     outputs: list[str] = field(default_factory=list)
-    ranks: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int | str | None, ...]] = field(default_factory=dict)  # as the file declares them
     metadata: dict[str, str] = field(default_factory=dict)
     opset: int = 1
     bytes_read: int = 0
@@ -172,8 +173,8 @@ class Graph:
         """How many axes a tensor has, where the file tells."""
         more = 0
         for _ in range(MOST_STEPS):
-            if name in self.ranks:
-                return self.ranks[name] + more
+            if name in self.shapes:
+                return len(self.shapes[name]) + more
             if name in self.tensors:
                 return len(self.describe(name)[0]) + more
             node = self.producers.get(name)
@@ -188,7 +189,7 @@ class Graph:
                 return len(node.integers("perm") or ()) + more
             if node.op in ("Squeeze", "Unsqueeze") and self.axes(node) is not None:
                 more += len(self.axes(node) or ()) * (1 if node.op == "Unsqueeze" else -1)
-            elif node.op == "Gather" and (node.input(1) in self.tensors or node.input(1) in self.ranks):
+            elif node.op == "Gather" and (node.input(1) in self.tensors or node.input(1) in self.shapes):
                 more += (self.rank(node.input(1)) or 0) - 1
             elif node.op in ("ReduceMean", "ReduceMax", "ReduceSum") and self.axes(node) is not None:
                 more -= 0 if node.integer("keepdims", 1) else len(self.axes(node) or ())

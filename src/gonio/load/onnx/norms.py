@@ -24,14 +24,14 @@ def norm_before(graph: Graph, name: str, axis: int, width: int) -> tuple[AfterLa
                 return found
         elif node.op.endswith("Normalization"):
             return None
-        moved = _axis_before(graph, node, axis, width)
+        moved = axis_before(graph, node, axis, width)
         if moved is None:
             return None
         name, axis = node.input(0), moved
     return None
 
 
-def _axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
+def axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
     """Where the features lay before a change of shape; None where that cannot be told or the operation is another."""
     rank, before = graph.rank(node.outputs[0]), graph.rank(node.input(0))
     if node.op in ("Identity", "Dropout") or (node.op == "Cast" and node.integer("to", 0) in (1, 10, 11, 16)):
@@ -47,7 +47,7 @@ def _axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
         return None
     axis += rank if axis < 0 else 0
     if node.op == "Flatten":
-        return 1 if before == 2 and axis == 1 and node.integer("axis", 1) == 1 else None
+        return before - 1 if axis == 1 and node.integer("axis", 1) % max(before, 1) == before - 1 else None
     if node.op == "Slice":
         given = graph.integers(node.input(3)) if node.input(3) else node.integers("axes")
         return axis if given is not None and axis not in [a % rank for a in given] else None
