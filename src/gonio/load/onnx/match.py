@@ -62,6 +62,8 @@ def scores_of(name: str, a: np.ndarray, S: np.ndarray, size: np.ndarray, last: S
     if a.dtype.kind != "f" or a.size == 0 or not np.isfinite(a[0]).all():
         return None
     for v, axis in vectors(a, S.shape[1]):
+        if np.abs(v - v[0]).max() < 1e-8:  # W f is of size 1: these are roundings of nothing
+            continue
         found = _affine(v, S, size)
         if found is not None:
             k, span, error = found
@@ -82,8 +84,6 @@ def scores_of(name: str, a: np.ndarray, S: np.ndarray, size: np.ndarray, last: S
 def _affine(v: np.ndarray, S: np.ndarray, size: np.ndarray) -> tuple[float, slice, float] | None:
     """k and the span of rows for which  v - v[0] = k S[:, span],  and how far off it is at most."""
     y, m, n = v - v[0], v.shape[1], S.shape[1]
-    if np.abs(y).max() < 1e-8:  # features are such that W f is of size 1: these are roundings of nothing
-        return None
     offsets = [0]
     if m < n:  # which rows: by the column that is largest, which is some row's own
         j = int(np.abs(y).max(axis=0).argmax())
