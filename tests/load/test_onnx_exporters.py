@@ -106,13 +106,13 @@ HABITS = {
     "Einsum": ([op("Einsum", "f w0", "m", equation="bd,nd->bn"), *SOFTMAX[1:]], {}),
     "Einsum, weight first": ([op("Einsum", "w0 f", "m", equation="nd,...d->...n"), *SOFTMAX[1:]], {}),
     "weight turned and cast in the graph": (
-        [op("Cast", "wh", "wf", to=1), op("Transpose", "wf", "wt", perm=[1, 0]), op("Identity", "wt", "w")]
-        + [op("MatMul", "f w", "m"), *SOFTMAX[1:]],
+        [op("Cast", "wh", "wf", to=1), op("Transpose", "wf", "wt", perm=[1, 0]), op("Identity", "wt", "v")]
+        + [op("MatMul", "f v", "m"), *SOFTMAX[1:]],
         {"wh": W.astype(np.float16)},
     ),
     "weight dequantised in the graph": (
-        [op("DequantizeLinear", "q ws", "wd", axis=0), op("Transpose", "wd", "w", perm=[1, 0])]
-        + [op("MatMul", "f w", "m"), *SOFTMAX[1:]],
+        [op("DequantizeLinear", "q ws", "wd", axis=0), op("Transpose", "wd", "v", perm=[1, 0])]
+        + [op("MatMul", "f v", "m"), *SOFTMAX[1:]],
         {"q": Q, "ws": SCALES},
     ),
     "softmax without its guard": (

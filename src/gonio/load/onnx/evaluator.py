@@ -33,15 +33,13 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Read a message; EOFError where the other side is gone."""
 
     def exactly(count: int) -> bytes:
-        got = stream.read(count)
-        if len(got) < count:
+        if len(got := stream.read(count)) < count:
             raise EOFError
         return got
 
     header = json.loads(exactly(int.from_bytes(exactly(8), "little")))
     kinds = [(np.dtype(kind), shape) for kind, shape in header.pop("arrays")]
-    arrays = [np.frombuffer(exactly(t.itemsize * int(np.prod(s, dtype=np.int64))), t).reshape(s) for t, s in kinds]
-    return header, arrays
+    return header, [np.frombuffer(exactly(t.itemsize * int(np.prod(s, dtype=int))), t).reshape(s) for t, s in kinds]
 
 
 def serve(given: BinaryIO, answers: BinaryIO) -> None:
@@ -57,7 +55,7 @@ def serve(given: BinaryIO, answers: BinaryIO) -> None:
         except MemoryError:
             send(answers, {"error": "memory"}, [])
         except Exception as e:  # a graph can be wrong in any way, and the process must live on
-            send(answers, {"error": f"{type(e).__name__}: {e}"[:300]}, [])
+            send(answers, {"error": f"{type(e).__name__}: {e}"[:200]}, [])
 
 
 def limit(memory: int, seconds: int) -> None:
@@ -66,15 +64,13 @@ def limit(memory: int, seconds: int) -> None:
         import resource
     except ImportError:  # Windows: the clock of sandbox.py alone
         return
-
-    def soft(which: int, value: int) -> None:
-        hard = resource.getrlimit(which)[1]
-        resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
-
-    soft(resource.RLIMIT_CPU, int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + seconds + 1)
+    bounds = [(resource.RLIMIT_CPU, int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + seconds + 1)]
     if os.path.exists("/proc/self/statm"):
         with open("/proc/self/statm", encoding="ascii") as f:
-            soft(resource.RLIMIT_AS, int(f.read().split()[0]) * resource.getpagesize() + memory)
+            bounds.append((resource.RLIMIT_AS, int(f.read().split()[0]) * resource.getpagesize() + memory))
+    for which, value in bounds:
+        hard = resource.getrlimit(which)[1]
+        resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def run(header: dict[str, Any], arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
@@ -84,12 +80,12 @@ def run(header: dict[str, Any], arrays: list[np.ndarray]) -> dict[str, np.ndarra
     from onnx.reference.op_run import OpRun
 
     model = onnx.ModelProto.FromString(arrays[0].tobytes())
-    opset = model.opset_import[0].version
+    old = model.opset_import[0].version < 13
     for node in model.graph.node:
         for a in node.attribute:
             if node.op_type == "Cast" and a.name == "to" and a.i in (1, 10, 16):
                 a.i = onnx.TensorProto.DOUBLE
-        if opset < 13 and node.op_type in ("Softmax", "LogSoftmax") and not node.attribute:
+        if old and node.op_type in OLD and not node.attribute:
             node.attribute.append(onnx.helper.make_attribute("axis", 1))
 
     def as_operator(domain: str, name: str, function: Callable[..., Any]) -> type:
@@ -99,122 +95,92 @@ def run(header: dict[str, Any], arrays: list[np.ndarray]) -> dict[str, np.ndarra
 
         return type(name, (OpRun,), {"op_domain": domain, "_run": _run})
 
-    replaced = STANDARD | (OLD if opset < 13 else {})
-    ops = [as_operator(d, n, f) for d, table in (("", replaced), *OTHER.items()) for n, f in table.items()]
+    tables = {"": STANDARD | (OLD if old else {})} | OTHER
+    ops = [as_operator(d, n, f) for d, table in tables.items() for n, f in table.items()]
     evaluator = ReferenceEvaluator(model, new_ops=ops)
-    count = len(header["constants"])
-    constants = {n: _float(a) if a.dtype.kind == "f" else a for n, a in zip(header["constants"], arrays[1:])}  # noqa: B905
-    feeds = dict(zip(header["feeds"], arrays[1 + count :], strict=True))
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in header["keep"]}
+    constants = dict(zip(header["constants"], arrays[1:-1], strict=True))
+    constants = {n: _f(a) if a.dtype.kind == "f" else a for n, a in constants.items()}
     with np.errstate(all="ignore"):
-        for i in range(len(next(iter(feeds.values())))):
-            values = evaluator.run(None, constants | {k: v[i] for k, v in feeds.items()}, intermediate=True)
-            for name, found in kept.items():
-                found.append(np.asarray(values[name]))
-    return {
-        name: np.stack(found)
-        for name, found in kept.items()
-        if found[0].dtype.kind in "iufb" and all(a.shape == found[0].shape for a in found)
-    }
+        runs = [evaluator.run(None, constants | {header["start"]: x}, intermediate=True) for x in arrays[-1]]
+    kept = {name: [np.asarray(values[name]) for values in runs] for name in header["keep"]}
+    return {n: np.stack(k) for n, k in kept.items() if k[0].dtype.kind in "iufb" and len({a.shape for a in k}) == 1}
 
 
-# -- operators in exact arithmetic --------------------------------------------------------------------------------------
+# -- operators in exact arithmetic ------------------------------------------------------------------------------------
 
 
-def _float(v: Any) -> np.ndarray:
+def _f(v: Any) -> np.ndarray:
     v = np.asarray(0.0 if v is None else v)
     return v.astype(np.float64 if v.size <= BIG else np.float32, copy=False)
 
 
-def _along(v: Any, x: np.ndarray, axis: int) -> np.ndarray:
+def _at(v: Any, x: np.ndarray, axis: int) -> np.ndarray:
     """One number for all of x, or one for each index of its axis."""
-    v = _float(v)
+    v = _f(v)
     return v.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]) if v.size > 1 else v.reshape(())
 
 
-def _quantize(x: np.ndarray, scale: Any, zero: Any = None, *, axis: int = 1, **_: Any) -> np.ndarray:
-    return x / _along(scale, x, axis) + _along(zero, x, axis)
+def _round(x: Any, scale: Any, zero: Any = None, *, axis: int = 1, **_: Any) -> np.ndarray:
+    return x if scale is None else x / _at(scale, x, axis) + _at(zero, x, axis)
 
 
-def _dequantize(q: np.ndarray, scale: Any, zero: Any = None, *, axis: int = 1, **_: Any) -> np.ndarray:
-    return (_float(q) - _along(zero, q, axis)) * _along(scale, q, axis)
+def _back(q: Any, scale: Any, zero: Any = None, *, axis: int = 1, **_: Any) -> np.ndarray:
+    return (_f(q) - _at(zero, q, axis)) * _at(scale, q, axis)
 
 
 def _times(a: Any, b: Any) -> np.ndarray:
-    a, b = _float(a), _float(b)
+    a, b = _f(a), _f(b)
     narrow = np.float32 in (a.dtype, b.dtype)  # a big table is not widened for this
     return (a.astype(np.float32) @ b.astype(np.float32) if narrow else a @ b).astype(np.float64)
 
 
-def _gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, **_):  # noqa: ANN001, ANN202, N803
-    return alpha * _times(a.T if transA else a, b.T if transB else b) + beta * _float(c)
+def _gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, **_) -> np.ndarray:
+    return alpha * _times(a.swapaxes(-1, -2) if transA else a, b.swapaxes(-1, -2) if transB else b) + beta * _f(c)
 
 
-def _fused_matmul(a, b, *, alpha=1.0, transA=0, transB=0, **_):  # noqa: ANN001, ANN202, N803
-    return alpha * _times(np.swapaxes(a, -1, -2) if transA else a, np.swapaxes(b, -1, -2) if transB else b)
+def _conv(x, w, b=None, **_) -> np.ndarray:
+    y = np.moveaxis(_times(np.moveaxis(x, 1, -1), w.reshape(w.shape[:2]).T), -1, 1)  # product.py lets 1x1 kernels through
+    return y + _at(b, y, 1)
 
 
-def _conv(x, w, b=None, **_):  # noqa: ANN001, ANN202
-    """A kernel of one point: what product.py lets through."""
-    y = np.moveaxis(_times(np.moveaxis(x, 1, -1), w.reshape(w.shape[:2]).T), -1, 1)
-    return y + _along(b, y, 1)
+def _qgemm(a, sa, za, b, sb, zb, c=None, sy=None, zy=None, *, alpha=1.0, transB=0, **turned) -> np.ndarray:
+    y = _gemm(_back(a, sa, za), _back(b, sb, zb, axis=1 - transB), alpha=alpha, transB=transB, **turned)
+    return _round(y + alpha * _f(c) * _f(sa) * _f(sb), sy, zy)
 
 
-def _rounded(y, scale, zero):  # noqa: ANN001, ANN202
-    return y if scale is None else _quantize(y, scale, zero)
+def _qconv(x, sx, zx, w, sw, zw, sy, zy, b=None, **_) -> np.ndarray:
+    return _round(_conv(_back(x, sx, zx), _back(w, sw, zw, axis=0), _f(b) * _f(sx) * _f(sw)), sy, zy)
 
 
-def _qgemm(a, sa, za, b, sb, zb, c=None, sy=None, zy=None, *, alpha=1.0, transA=0, transB=0):  # noqa: ANN001, ANN202, N803
-    y = _gemm(
-        _dequantize(a, sa, za), _dequantize(b, sb, zb, axis=0 if transB else 1), alpha=alpha, transA=transA, transB=transB
-    )
-    return _rounded(y + alpha * _float(c) * _float(sa) * _float(sb), sy, zy)
-
-
-def _qconv(x, sx, zx, w, sw, zw, sy, zy, b=None, **_):  # noqa: ANN001, ANN202
-    bias = _float(b) * _float(sx) * _float(sw)
-    return _rounded(_conv(_dequantize(x, sx, zx), _dequantize(w, sw, zw, axis=0), bias), sy, zy)
-
-
-def _flat(function: Callable[[np.ndarray], np.ndarray]) -> Callable[..., np.ndarray]:
-    """Before opset 13 a softmax runs over its axis and all that follow."""
-
-    def run(x: np.ndarray, *, axis: int, **_: Any) -> np.ndarray:
-        return function(x.reshape((*x.shape[: axis % x.ndim], -1))).reshape(x.shape)
-
-    return run
-
-
-def log_softmax(z: np.ndarray) -> np.ndarray:
-    """z - log sum exp z  over the last axis."""
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+def log_softmax(z: np.ndarray, axis: int = -1, **_: Any) -> np.ndarray:
+    """z - log sum exp z  over an axis and all that follow, as before opset 13."""
+    flat = z.reshape((*z.shape[: axis % z.ndim], -1))
+    flat = flat - flat.max(axis=-1, keepdims=True)
+    return (flat - np.log(np.exp(flat).sum(axis=-1, keepdims=True))).reshape(z.shape)
 
 
 STANDARD: dict[str, Callable[..., Any]] = {
     "MatMul": _times,
     "Gemm": _gemm,
     "Conv": _conv,
-    "QuantizeLinear": _quantize,
-    "DequantizeLinear": _dequantize,
+    "QuantizeLinear": _round,
+    "DequantizeLinear": _back,
     "DynamicQuantizeLinear": lambda x: (x, np.array(1.0), np.array(0.0)),
-    "MatMulInteger": lambda a, b, za=None, zb=None: _times(_float(a) - _along(za, a, -2), _float(b) - _along(zb, b, -1)),
-    "ConvInteger": lambda x, w, zx=None, zw=None, **_: _conv(_float(x) - _float(zx), _float(w) - _along(zw, w, 0)),
-    "QLinearMatMul": lambda a, sa, za, b, sb, zb, sy, zy: _rounded(
-        _times(_dequantize(a, sa, za), _dequantize(b, sb, zb)), sy, zy
-    ),
+    "MatMulInteger": lambda a, b, za=None, zb=None: _times(_f(a) - _at(za, a, -2), _f(b) - _at(zb, b, -1)),
+    "ConvInteger": lambda x, w, zx=None, zw=None, **_: _conv(_f(x) - _f(zx), _f(w) - _at(zw, w, 0)),
+    "QLinearMatMul": lambda a, sa, za, b, sb, zb, sy, zy: _qgemm(a, sa, za, b, sb, zb, None, sy, zy),
     "QLinearConv": _qconv,
 }
-OLD = {"Softmax": _flat(lambda z: np.exp(log_softmax(z))), "LogSoftmax": _flat(log_softmax)}
+OLD = {"Softmax": lambda z, axis, **_: np.exp(log_softmax(z, axis)), "LogSoftmax": log_softmax}
 OTHER: dict[str, dict[str, Callable[..., Any]]] = {
     "com.microsoft": {
-        "FusedMatMul": _fused_matmul,
+        "FusedMatMul": _gemm,
         "FusedGemm": _gemm,
         "FusedConv": _conv,
         "QGemm": _qgemm,
-        "DynamicQuantizeMatMul": lambda a, b, s, z=None, c=None: _times(a, _dequantize(b, s, z)) + _float(c),
+        "DynamicQuantizeMatMul": lambda a, b, s, z=None, c=None: _times(a, _back(b, s, z)) + _f(c),
         "MatMulIntegerToFloat": lambda a, b, sa, sb, za=None, zb=None, c=None: (
-            _times(_dequantize(a, sa, za), _dequantize(b, sb, zb)) + _float(c)
+            _times(_back(a, sa, za), _back(b, sb, zb)) + _f(c)
         ),
     },
     "ai.onnx.ml": {"ZipMap": lambda p, **_: p, "Normalizer": lambda p, **_: p / np.abs(p).sum(axis=-1, keepdims=True)},
@@ -224,4 +190,4 @@ if __name__ == "__main__":
     try:
         serve(sys.stdin.buffer, sys.stdout.buffer)
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
-        pass
+        sys.exit()

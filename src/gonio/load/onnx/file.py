@@ -59,7 +59,7 @@ def _fill(graph: Graph, model: Any) -> None:
             value = next((v for k, v in node.attributes.items() if k.startswith("value")), None)
             if isinstance(value, (int, float)) or (isinstance(value, list) and value):
                 value = read_only(np.array(value, np.int64 if np.array(value).dtype.kind == "i" else np.float32))
-            if value is not None and not isinstance(value, (bytes, list)):
+            if value is not None and not isinstance(value, (str, list)):
                 graph.tensors[node.outputs[0]] = value
             continue
         for name in node.outputs:
@@ -72,8 +72,9 @@ def _fill(graph: Graph, model: Any) -> None:
 
 def _value(a: Any) -> Any:
     """A plain value, a TensorProto, or None for what is of no use here (subgraphs, types)."""
-    one = {1: "f", 2: "i", 3: "s", 4: "t"}.get(a.type)
-    if one:
-        return getattr(a, one)
-    several = {6: "floats", 7: "ints", 8: "strings"}.get(a.type)
-    return list(getattr(a, several)) if several else None
+    if a.type in (3, 8):
+        texts = [v.decode("utf-8", "replace") for v in (a.strings if a.type == 8 else [a.s])]
+        return texts if a.type == 8 else texts[0]
+    field = {1: "f", 2: "i", 4: "t", 6: "floats", 7: "ints"}.get(a.type)
+    value = getattr(a, field) if field else None
+    return list(value) if a.type in (6, 7) else value

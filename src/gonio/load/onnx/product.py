@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,32 +15,27 @@ FOUR_BIT = ops("MatMulNBits MatMulBnb4 MatMulFpQ4")
 CONVOLUTIONS = ops("Conv FusedConv ConvInteger QLinearConv")
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a product has its inputs: the weight, its scale and zero, the scale and zero of x, the bias."""
+class Places(NamedTuple):
+    """Where a product has its inputs; 0, which is the place of x, where it has none."""
 
     weight: int = 1
-    scale: int | None = None
-    zero: int | None = None
-    x_scale: int | None = None
-    x_zero: int | None = None
-    bias: int | None = None
+    scale: int = 0
+    zero: int = 0
+    x_scale: int = 0
+    x_zero: int = 0
+    bias: int = 0
 
 
-STATIC = Places(3, 4, 5, 1, 2, 6)
 PRODUCTS = {
-    "MatMul": Places(),
-    "FusedMatMul": Places(),
-    "Einsum": Places(),
-    "MatMulInteger": Places(zero=3),
-    "ConvInteger": Places(zero=3),
-    "QLinearMatMul": replace(STATIC, bias=None),
-    "QLinearConv": replace(STATIC, bias=8),
-    "QGemm": STATIC,
+    "QLinearMatMul": Places(3, 4, 5, 1, 2),
+    "QLinearConv": Places(3, 4, 5, 1, 2, 8),
+    "QGemm": Places(3, 4, 5, 1, 2, 6),
     "DynamicQuantizeMatMul": Places(1, 2, 3, bias=4),
     "MatMulIntegerToFloat": Places(1, 3, 5, 2, 4, 6),
-    "LinearClassifier": Places(),
-} | dict.fromkeys(("Gemm", "FusedGemm", "Conv", "FusedConv"), Places(bias=2))
+}
+PRODUCTS |= dict.fromkeys(("MatMul", "FusedMatMul", "Einsum", "LinearClassifier"), Places())
+PRODUCTS |= dict.fromkeys(("Gemm", "FusedGemm", "Conv", "FusedConv"), Places(bias=2))
+PRODUCTS |= dict.fromkeys(("MatMulInteger", "ConvInteger"), Places(zero=3))
 
 
 class NotAHead(Exception):  # noqa: N818  not an error: one path of several that leads nowhere
@@ -78,21 +74,20 @@ def product_at(graph: Graph, node: Node) -> Product | None:
     if stored is None or stored.array.ndim < 2:
         return None
     labels_first, axis = _layout(node, left)
-    c = _flat(node, stored)
-    weights = _dequantised(graph, node, at, c, 0 if labels_first else 1)
+    weights = _dequantised(graph, node, at, _flat(node, stored), 0 if labels_first else 1)
     if not weights:
         return None
-    before = graph.producers.get(x)
-    rounding = None
-    if at.x_scale is not None or node.op.endswith("Integer"):
-        known = at.x_scale is not None and rounding_of(graph, node.input(at.x_scale), node.input(at.x_zero or 0))
-        rounding = known or rounding_before(graph, x)
-    elif node.op == "DynamicQuantizeMatMul":
-        rounding = Rounding("dynamic")
-    if rounding and before and before.op in ("QuantizeLinear", "DynamicQuantizeLinear"):
-        x = before.input(0)  # the features are what was there before it was rounded
     if not labels_first:
         weights = tuple(replace(w, array=w.array.T, axis=None if w.axis is None else 1 - w.axis) for w in weights)
+    rounding = None
+    if at.x_scale or node.op.endswith("Integer"):
+        rounding = at.x_scale and rounding_of(graph, node.input(at.x_scale), node.input(at.x_zero))
+        rounding = rounding or rounding_before(graph, x)
+        before = graph.producers.get(x)
+        if before and before.op in ("QuantizeLinear", "DynamicQuantizeLinear"):
+            x = before.input(0)  # the features are what was there before it was rounded
+    elif node.op == "DynamicQuantizeMatMul":
+        rounding = Rounding("dynamic")
     rank = stored.array.ndim if node.op in CONVOLUTIONS else 2 if "Gemm" in node.op else None
     return Product(node, x, weights, axis, rank, rounding, node.input(at.bias) if at.bias else "")
 
@@ -102,26 +97,22 @@ def _layout(node: Node, left: bool) -> tuple[bool, int]:
     if node.op in CONVOLUTIONS:
         return True, 1
     if node.op == "Einsum":
-        terms = node.text("equation", "").replace(" ", "").split("->")[0].split(",")
-        if len(terms) != 2 or len(terms[1 - left]) != 2 or any(len(set(t)) < len(t.replace("...", ".")) for t in terms):
+        terms = node.get("equation", "").replace(" ", "").replace("...", ".").split("->")[0].split(",")
+        weight, x = (terms[1 - left], terms[left]) if len(terms) == 2 else ("", "")
+        shared = set(weight) & set(x)
+        if len(shared) != 1 or len(set(weight)) != 2 or len(weight) != 2 or len(set(x)) != len(x):
             raise NotAHead("comes from an Einsum that is not the product of features with a table")
-        weight, x = terms[1 - left], terms[left].replace("...", ".")
-        shared = [c for c in weight if c in x]
-        if len(shared) != 1:
-            raise NotAHead("comes from an Einsum that is not the product of features with a table")
-        return weight[1] == shared[0], x.index(shared[0]) - (len(x) if "." in x else 0)
-    if left:
-        return True, -2
-    if node.integer("transBatchA", 0) or node.integer("transBatchB", 0):
+        return weight[1] in x, x.index(*shared) - (len(x) if "." in x else 0)
+    if node.get("transBatchA", 0) or node.get("transBatchB", 0):
         raise NotAHead(f"comes from a {node.op} that turns its batches")
-    return bool(node.integer("transB", 0)), -2 if node.integer("transA", 0) else -1
+    return left or bool(node.get("transB", 0)), -2 if left or node.get("transA", 0) else -1
 
 
 def _flat(node: Node, c: Constant) -> Constant:
     """The weight with two axes."""
     shape = c.array.shape
     if node.op in CONVOLUTIONS:
-        if set(shape[2:]) != {1} or any(node.integers("pads") or ()) or node.integer("group", 1) != 1:
+        if set(shape[2:]) != {1} or any(node.integers("pads") or ()) or node.get("group", 1) != 1:
             raise NotAHead(
                 f"comes from a {node.op} with kernel {shaped(shape[2:])}, padding or groups, which is no plain product"
             )
@@ -133,36 +124,34 @@ def _flat(node: Node, c: Constant) -> Constant:
 
 def _dequantised(graph: Graph, node: Node, at: Places, c: Constant, labels: int) -> tuple[Constant, ...]:
     zero = graph.constant(node.input(at.zero)) if at.zero and node.input(at.zero) else None
+    scales = [graph.constant(node.input(at.scale))] if at.scale else []
+    if node.op.endswith("Integer"):
+        n = c.array.shape[labels]
+        scales = [s for s in _factors(graph, node) if s.array.size in (1, n) and s.array.dtype.kind == "f"]
+    elif not at.scale:
+        return (c,)
     if at.zero and node.input(at.zero) and zero is None:
         return ()
-    if at.scale is not None:
-        scale = graph.constant(node.input(at.scale))
-        return () if scale is None else (quantized(graph, c, scale, zero, labels),)
-    if not node.op.endswith("Integer"):
-        return (c,)
-    n = c.array.shape[labels]
-    scales = [s for s in _factors(graph, node) if s.array.size in (1, n) and s.array.dtype.kind == "f"]
-    return tuple(quantized(graph, c, replace(s, array=s.array.reshape(-1)), zero, labels) for s in scales)
+    flat = [replace(s, array=s.array.reshape(-1)) for s in scales if s is not None]
+    return tuple(quantized(graph, c, s, zero, labels) for s in flat)
 
 
 def _factors(graph: Graph, node: Node) -> list[Constant]:
     """The constants that the scores are multiplied by soon after the node, alone or together with x's scale."""
-    found: list[Constant | None] = []
-    names = list(node.outputs)
+    names, found = list(node.outputs), {}
     for _ in range(4):
         after = [n for name in names for n in graph.consumers.get(name, []) if n.op in ("Cast", "Mul", "Reshape")]
-        for mul in (n for n in after if n.op == "Mul"):
-            for other in mul.inputs:
-                inner = graph.producers.get(other)
-                within = inner.inputs if inner and inner.op == "Mul" and other not in names else ()
-                found += [graph.constant(i) for i in (other, *within)]
+        factors = [i for n in after if n.op == "Mul" for i in n.inputs if i not in names]
+        inner = [graph.producers[i] for i in factors if i in graph.producers]
+        for name in [*factors, *(i for n in inner if n.op == "Mul" for i in n.inputs)]:
+            found[name] = graph.constant(name)
         names = [o for n in after for o in n.outputs]
-    return list({id(c): c for c in found if c is not None}.values())
+    return [c for c in found.values() if c is not None]
 
 
 def classifier_tables(graph: Graph, node: Node) -> tuple[Constant, Constant]:
     """Coefficients and intercepts of scikit-learn's linear models, as skl2onnx writes them."""
-    coef, add = (node.attributes.get(k) or [] for k in ("coefficients", "intercepts"))
+    coef, add = (node.get(k, []) for k in ("coefficients", "intercepts"))
     count = len(add) or len(class_labels(node))
     if not count or not coef or len(coef) % count:
         raise graph.problem(
@@ -175,5 +164,4 @@ def classifier_tables(graph: Graph, node: Node) -> tuple[Constant, Constant]:
 
 def class_labels(node: Node) -> list[str]:
     """The names in a LinearClassifier."""
-    texts, numbers = (node.attributes.get(f"classlabels_{k}") for k in ("strings", "ints"))
-    return [v.decode("utf-8", "replace") for v in texts] if texts else [str(v) for v in numbers or []]
+    return [str(v) for v in node.get("classlabels_strings", []) or node.get("classlabels_ints", [])]
