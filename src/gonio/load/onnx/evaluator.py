@@ -1,61 +1,23 @@
-"""Runs a piece of a graph in a process of its own: numbers come in and go out through pipes, and nothing else does.
+"""Runs a piece of a graph, in the process that sandbox.py starts for it.
 
-sandbox.py starts this file, which imports numpy and onnx alone. Floats are computed in float64, and 8-bit operators
-without their rounding, x -> x / scale + zero: it is the exact arithmetic of the graph that a head is compared with.
+Floats are computed in float64, and 8-bit operators without their rounding, x -> x / scale + zero: it is the exact
+arithmetic of the graph that a head is compared with.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import select
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 BIG = 1 << 22  # a table of more numbers than this stays in float32
-PATIENCE = 60  # seconds without a question after which the process ends
 MOST_ANSWER = 1 << 28  # bytes
 
 
-def send(stream: BinaryIO, header: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
-    """Write a message: the length of a line of JSON, the line, and the bytes of the arrays it describes."""
-    line = json.dumps(header | {"arrays": [(a.dtype.str, a.shape) for a in arrays]}).encode()
-    stream.write(len(line).to_bytes(8, "little") + line)
-    for a in arrays:
-        stream.write(np.ascontiguousarray(a).reshape(-1).view(np.uint8).data)
-    stream.flush()
-
-
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Read a message; EOFError where the other side is gone."""
-
-    def exactly(count: int) -> bytes:
-        if len(got := stream.read(count)) < count:
-            raise EOFError
-        return got
-
-    header = json.loads(exactly(int.from_bytes(exactly(8), "little")))
-    kinds = [(np.dtype(kind), shape) for kind, shape in header.pop("arrays")]
-    return header, [np.frombuffer(exactly(t.itemsize * int(np.prod(s, dtype=int))), t).reshape(s) for t, s in kinds]
-
-
-def serve(given: BinaryIO, answers: BinaryIO) -> None:
-    """Answer questions until there are no more."""
-    while os.name != "posix" or select.select([given], [], [], PATIENCE)[0]:
-        header, arrays = receive(given)
-        try:
-            limit(header["memory"], header["seconds"])
-            kept = run(header, arrays)
-            if sum(a.nbytes for a in kept.values()) > MOST_ANSWER:
-                raise MemoryError
-            send(answers, {"names": list(kept)}, list(kept.values()))
-        except MemoryError:
-            send(answers, {"error": "memory"}, [])
-        except Exception as e:  # a graph can be wrong in any way, and the process must live on
-            send(answers, {"error": f"{type(e).__name__}: {e}"[:200]}, [])
+class GraphError(Exception):
+    """A piece of a graph that cannot be run."""
 
 
 def limit(memory: int, seconds: int) -> None:
@@ -73,13 +35,36 @@ def limit(memory: int, seconds: int) -> None:
         resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def run(header: dict[str, Any], arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """The tensors named by "keep", stacked over the runs; arrays are the model, its constants, the feeds of all runs."""
+def run(
+    model: bytes,
+    constants: dict[str, np.ndarray],
+    start: str,
+    feeds: np.ndarray,
+    keep: list[str],
+    memory: int,
+    seconds: int,
+) -> dict[str, np.ndarray]:
+    """The tensors `keep` of a model, stacked over the runs; `feeds` holds the tensor `start` of each run."""
+    limit(memory, seconds)
+    try:
+        kept = _run(model, constants, start, feeds, keep)
+    except MemoryError:
+        raise
+    except Exception as e:  # a graph can be wrong in any way
+        raise GraphError(f"{type(e).__name__}: {e}"[:200]) from None
+    if sum(a.nbytes for a in kept.values()) > MOST_ANSWER:
+        raise MemoryError
+    return kept
+
+
+def _run(
+    raw: bytes, constants: dict[str, np.ndarray], start: str, feeds: np.ndarray, keep: list[str]
+) -> dict[str, np.ndarray]:
     import onnx
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
 
-    model = onnx.ModelProto.FromString(arrays[0].tobytes())
+    model = onnx.ModelProto.FromString(raw)
     old = model.opset_import[0].version < 13
     for node in model.graph.node:
         for a in node.attribute:
@@ -98,11 +83,10 @@ def run(header: dict[str, Any], arrays: list[np.ndarray]) -> dict[str, np.ndarra
     tables = {"": STANDARD | (OLD if old else {})} | OTHER
     ops = [as_operator(d, n, f) for d, table in tables.items() for n, f in table.items()]
     evaluator = ReferenceEvaluator(model, new_ops=ops)
-    constants = dict(zip(header["constants"], arrays[1:-1], strict=True))
     constants = {n: _f(a) if a.dtype.kind == "f" else a for n, a in constants.items()}
     with np.errstate(all="ignore"):
-        runs = [evaluator.run(None, constants | {header["start"]: x}, intermediate=True) for x in arrays[-1]]
-    kept = {name: [np.asarray(values[name]) for values in runs] for name in header["keep"]}
+        runs = [evaluator.run(None, constants | {start: x}, intermediate=True) for x in feeds]
+    kept = {name: [np.asarray(values[name]) for values in runs] for name in keep}
     return {n: np.stack(k) for n, k in kept.items() if k[0].dtype.kind in "iufb" and len({a.shape for a in k}) == 1}
 
 
@@ -185,9 +169,3 @@ OTHER: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "ai.onnx.ml": {"ZipMap": lambda p, **_: p, "Normalizer": lambda p, **_: p / np.abs(p).sum(axis=-1, keepdims=True)},
 }
-
-if __name__ == "__main__":
-    try:
-        serve(sys.stdin.buffer, sys.stdout.buffer)
-    except (EOFError, BrokenPipeError, KeyboardInterrupt):
-        sys.exit()

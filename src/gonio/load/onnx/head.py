@@ -151,6 +151,8 @@ def _examine(graph: Graph, p: Product, targets: list[str], *, named: bool = Fals
                         if isinstance(e, CannotRun) and e.final:
                             raise
                         why = str(e) if isinstance(e, NotAHead) else f"cannot be run on random features ({e})"
+                        if "splits" not in why and isinstance(e, NotAHead):
+                            break  # with one position less would be seen
         except NotAHead as e:
             why = str(e)
         except CannotRun as e:
