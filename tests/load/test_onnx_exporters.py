@@ -269,3 +269,29 @@ def test_steps_that_take_for_ever_are_ended(tmp_path, monkeypatch):
         gonio.load(path)
     assert time.monotonic() - began < 10
     assert gonio.load(save(tmp_path, model([RELU, *SOFTMAX], PLAIN))).shape == (N, D)  # and the next file is read
+
+
+# -- what feeds the head ----------------------------------------------------------------------------------------------
+
+GELU_BY_TANH = [
+    op("Mul", "x x", "x2"),
+    op("Mul", "x2 x", "x3"),
+    op("Mul", "x3 k", "kx3"),
+    op("Add", "x kx3", "i"),
+    op("Mul", "i r", "ri"),
+    op("Tanh", "ri", "t"),
+    op("Add", "t one", "g"),
+    op("Mul", "x g", "xg"),
+    op("Div", "xg two", "f"),
+]
+UNIT = [op("ReduceL2", "x", "norm", axes=[-1]), op("Div", "x norm", "f")]
+
+
+def test_what_no_proof_bounds_is_measured_and_said_to_be_no_proof(tmp_path):
+    numbers = ONE | TWO | {"k": np.float32(0.044715), "r": np.float32(np.sqrt(2 / np.pi))}
+    for steps, said in ((GELU_BY_TANH, "from -0.17 to "), (UNIT, "all of length 1")):
+        head = check_agrees(save(tmp_path, model([*steps, *SOFTMAX], PLAIN | numbers)), features())
+        assert isinstance(head.inputs, AllInputs)
+        assert "inputs" in head.source.assumed
+        assert "measured on random inputs, which proves nothing" in head.source.decided["inputs"]
+        assert said in head.source.decided["inputs"]

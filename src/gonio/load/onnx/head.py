@@ -21,6 +21,7 @@ from gonio.load.onnx.graph import MOST_STEPS, Constant, Graph, Node, shaped
 from gonio.load.onnx.inputs import fed_by
 from gonio.load.onnx.labels import labels_of
 from gonio.load.onnx.match import EQUAL, Scores, Seen, link_of, products, random_features, scores_of
+from gonio.load.onnx.measure import measured
 from gonio.load.onnx.product import PRODUCTS, NotAHead, Product, product_at
 from gonio.load.onnx.sandbox import CannotRun
 from gonio.rows import Affine8, Rows, Scaled
@@ -69,7 +70,7 @@ def draft(path: Path, tensor: str | None) -> Draft:
     added = f"{found.bias or 'what the graph gives where the features are zero'}, added after it"
     out.decide("bias", added if bias is not None else "nothing is added to the scores")
     out.decide("link", found.seen.said, assumed=not found.seen.link)
-    out.decide("inputs", why, assumed=guess)
+    out.decide("inputs", why + (measured(graph, p.x, p.axis, dim) if guess else ""), assumed=guess)
     out.labels, out.decided["labels"] = labels_of(graph, n, p.node)
     out.tensors = {"W": weight.name} | ({"bias": found.bias} if bias is not None and found.bias else {})
     out.bytes_read = graph.bytes_read
