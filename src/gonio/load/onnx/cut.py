@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gonio import check
 from gonio.load.onnx import sandbox
-from gonio.load.onnx.graph import MOST_STEPS, Graph, Node, ops
+from gonio.load.onnx.graph import MOST_STEPS, Constant, Graph, Node, ops
 from gonio.load.onnx.norms import axis_before
 from gonio.load.onnx.product import PRODUCTS, NotAHead, Product, classifier_tables
 
@@ -33,7 +33,7 @@ class Piece:
     start: str
     nodes: list[Node] = field(default_factory=list)
     protos: list[Any] = field(default_factory=list)
-    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
     shapes: dict[str, str] = field(default_factory=dict)  # output of a Shape node -> the tensor, which is not in here
 
     def run(self, graph: Graph, feeds: np.ndarray) -> dict[str, np.ndarray]:
@@ -48,7 +48,25 @@ class Piece:
         domains = [helper.make_opsetid(d, v) for d, v in (("", graph.opset), ("com.microsoft", 1), ("ai.onnx.ml", 3))]
         model = helper.make_model(helper.make_graph(self.protos, "piece", [], []), opset_imports=domains)
         keep = [self.start, *(o for p in self.protos for o in p.output if o)]
-        return sandbox.run(model.SerializeToString(), self.constants | sizes, self.start, feeds, keep)
+        numbers = {k: check.wide(c.dense()) if c.is_real else c.array for k, c in self.constants.items()}
+        return sandbox.run(model.SerializeToString(), numbers | sizes, self.start, feeds, keep)
+
+    def thin(self, p: Product, picked: np.ndarray) -> None:
+        """Leave of the weight what meets the picked features: where the others are zero, the products are the same."""
+        from onnx import helper
+
+        name, axis = p.table or ("", 0)
+        users = [proto for proto in self.protos if name in proto.input]
+        if not name or len(users) != 1:
+            return
+        c = self.constants[name]
+        scales = {k: getattr(c, k)[picked] for k in ("scale", "zero")} if c.axis == axis else {}
+        self.constants |= {name: replace(c, array=np.take(c.array, picked, axis), **scales)}
+        self.constants["/picked"] = Constant("", picked)
+        at = 1 - list(users[0].input).index(name) if users[0].op_type in ("MatMul", "Einsum") else 0
+        gather = helper.make_node("Gather", [users[0].input[at], "/picked"], ["/thin"], axis=p.axis)
+        self.protos.insert(self.protos.index(users[0]), gather)
+        users[0].input[at] = "/thin"
 
 
 def piece(graph: Graph, start: str, targets: list[str], allowed: frozenset[str] = ALLOWED) -> Piece:
@@ -87,19 +105,18 @@ def piece(graph: Graph, start: str, targets: list[str], allowed: frozenset[str] 
 
 def _is_constant(graph: Graph, name: str, out: Piece) -> bool:
     c = graph.constant(name)
-    if c is not None and name not in out.constants:
-        as_stored = c.scale is None and c.array.dtype.kind in "biu"
-        out.constants[name] = c.array if as_stored else check.wide(c.dense())
+    if c is not None:
+        out.constants[name] = c
     return c is not None
 
 
-def _plain(graph: Graph, node: Node, constants: dict[str, np.ndarray]) -> list[Any]:
+def _plain(graph: Graph, node: Node, constants: dict[str, Constant]) -> list[Any]:
     """The node as operators that the evaluator has: a product is parted from the link in it."""
     from onnx import NodeProto, helper
 
     if node.op == "LinearClassifier":
-        w, b = (c.array for c in classifier_tables(graph, node))
-        constants |= {"coefficients": w.T, "intercepts": b}
+        w, b = classifier_tables(graph, node)
+        constants |= {"coefficients": replace(w, array=w.array.T), "intercepts": b}
         last = {"SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}.get(node.get("post_transform", ""), "Identity")
         p = node.outputs[1]
         steps = [("MatMul", node.input(0), "coefficients", p + "/product"), ("Add", p + "/product", "intercepts", p + "/sum")]
@@ -129,15 +146,16 @@ def starts(graph: Graph, p: Product, width: int) -> Iterator[tuple[str, int]]:
         name, axis = node.input(0), before
 
 
-def shapes(graph: Graph, name: str, axis: int, width: int, rank: int | None) -> list[list[tuple[int, ...]]]:
+def shapes(
+    graph: Graph, name: str, axis: int, width: int, rank: int | None = None, free: tuple[int, ...] = (2, 3, 2)
+) -> list[list[tuple[int, ...]]]:
     """Shapes to try for the tensor `name`: a list for each rank it may have, free lengths above one first."""
     declared = graph.shapes.get(name)
     rank = len(declared) if declared else rank or graph.rank(name)
     out = []
     for r in (2, 3, 4) if rank is None else (rank,):
         tries: dict[tuple[int, ...], None] = {}
-        for free in ((2, 3, 2, 2), (1, 1, 1, 1)):
-            lengths = iter(free + (1,) * r)
+        for lengths in (iter(free + (1,) * r), iter((1,) * r)):
             dims = [d if isinstance(d, int) and d > 0 else next(lengths) for d in declared or (None,) * r]
             if -r <= axis < r and np.prod(dims, dtype=float) * width <= MOST_NUMBERS * dims[axis]:
                 dims[axis] = width

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-BIG = 1 << 22  # a table of more numbers than this stays in float32
-MOST_ANSWER = 1 << 28  # bytes
+MOST_ANSWER = 1 << 30  # bytes
 
 
 class GraphError(Exception):
@@ -94,8 +93,7 @@ def _run(
 
 
 def _f(v: Any) -> np.ndarray:
-    v = np.asarray(0.0 if v is None else v)
-    return v.astype(np.float64 if v.size <= BIG else np.float32, copy=False)
+    return np.asarray(0.0 if v is None else v, np.float64)
 
 
 def _at(v: Any, x: np.ndarray, axis: int) -> np.ndarray:
@@ -113,9 +111,7 @@ def _back(q: Any, scale: Any, zero: Any = None, *, axis: int = 1, **_: Any) -> n
 
 
 def _times(a: Any, b: Any) -> np.ndarray:
-    a, b = _f(a), _f(b)
-    narrow = np.float32 in (a.dtype, b.dtype)  # a big table is not widened for this
-    return (a.astype(np.float32) @ b.astype(np.float32) if narrow else a @ b).astype(np.float64)
+    return _f(a) @ _f(b)
 
 
 def _gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, **_) -> np.ndarray:

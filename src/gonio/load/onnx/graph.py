@@ -70,6 +70,11 @@ class Constant:
     zero: np.ndarray | None = None
     axis: int | None = None
 
+    @property
+    def is_real(self) -> bool:
+        """Whether it stands for real numbers, and is no list of integers, truths or texts."""
+        return self.scale is not None or check.is_float(self.array.dtype)
+
     def dense(self) -> np.ndarray:
         """The numbers it stands for, in a float type."""
         if self.scale is None or self.zero is None:

@@ -27,6 +27,8 @@ from gonio.load.onnx.sandbox import CannotRun
 from gonio.rows import Affine8, Rows, Scaled
 
 MOST_PRODUCTS = 8  # that are tried before an output is given up
+MOST_FEATURES = 64  # that are not zero when a piece is run
+MANY_LABELS = 20_000  # from here on, with few positions
 
 
 @dataclass
@@ -135,17 +137,21 @@ def _examine(graph: Graph, p: Product, targets: list[str], *, named: bool = Fals
     rows = [rows_of(w, 1.0, slice(None)) for w in p.weights]
     width = rows[0].shape[1]
     rng = np.random.default_rng(0)
+    picked = np.sort(rng.permutation(width)[:MOST_FEATURES])
     norms = rows[0].survey().norms  # complains of numbers that are none
-    size = 2.0 / (products(rows[0], rng.standard_normal((1, width))).std() or norms.max() or 1.0)
+    probe = np.isin(np.arange(width), picked) * rng.standard_normal((1, width))
+    size = 2.0 / (products(rows[0], probe).std() or norms.max() or 1.0)
+    free = (2, 3, 2) if len(norms) < MANY_LABELS else (1, 2)
     why = "cannot be run on random features"
     for start, axis in starts(graph, p, width):
         heads: list[Found] = []
         try:
             part = piece(graph, start, [*targets, p.x])
-            for tries in shapes(graph, start, axis, width, p.rank if start == p.x else None):
+            part.thin(p, picked)
+            for tries in shapes(graph, start, axis, width, p.rank if start == p.x else None, free):
                 for shape in tries:
                     try:
-                        values = part.run(graph, random_features(rng, shape, axis, size))
+                        values = part.run(graph, random_features(rng, shape, axis, size, picked))
                         heads.append(_told(graph, p, part, values, rows, targets, named))
                         break
                     except (NotAHead, CannotRun) as e:

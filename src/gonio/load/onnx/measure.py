@@ -26,7 +26,7 @@ def measured(graph: Graph, name: str, axis: int, width: int) -> str:
             part = piece(graph, u, [name], STEPS)
         except NotAHead:
             continue
-    for shape in [s for tries in shapes(graph, part.start, axis, width, None) for s in tries] if part else []:
+    for shape in [s for tries in shapes(graph, part.start, axis, width) for s in tries] if part else []:
         feeds = np.random.default_rng(0).standard_normal((64, *shape)) * np.geomspace(0.1, 10, 64).reshape(-1, *[1] * len(shape))
         try:
             X = part.run(graph, feeds)[name] if part and part.nodes else None

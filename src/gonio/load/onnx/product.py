@@ -53,6 +53,7 @@ class Product:
     rank: int | None = None
     rounding: Rounding | None = None
     bias: str = ""
+    table: tuple[str, int] | None = None  # the node's own name for the weight, and the axis of the features in it
 
 
 def product_at(graph: Graph, node: Node) -> Product | None:
@@ -63,7 +64,8 @@ def product_at(graph: Graph, node: Node) -> Product | None:
             f"so export the model with its last layer left unquantised"
         )
     if node.op == "LinearClassifier":
-        return Product(node, node.input(0), (classifier_tables(graph, node)[0],), bias="intercepts")
+        bias = "intercepts" if node.get("intercepts", []) else ""
+        return Product(node, node.input(0), (classifier_tables(graph, node)[0],), bias=bias)
     if node.op not in PRODUCTS:
         return None
     at = PRODUCTS[node.op]
@@ -89,7 +91,9 @@ def product_at(graph: Graph, node: Node) -> Product | None:
     elif node.op == "DynamicQuantizeMatMul":
         rounding = Rounding("dynamic")
     rank = stored.array.ndim if node.op in CONVOLUTIONS else 2 if "Gemm" in node.op else None
-    return Product(node, x, weights, axis, rank, rounding, node.input(at.bias) if at.bias else "")
+    features = 1 if node.op in CONVOLUTIONS else stored.array.ndim - (1 if labels_first else 2)
+    table = node.input(0 if left else at.weight), features
+    return Product(node, x, weights, axis, rank, rounding, node.input(at.bias) if at.bias else "", table)
 
 
 def _layout(node: Node, left: bool) -> tuple[bool, int]:
