@@ -184,7 +184,12 @@ def test_sequences_of_three_axes_keep_their_head(tmp_path):
 
 
 def test_a_convolution_before_a_pool_and_resize_is_a_head_of_each_position(tmp_path):
-    nodes = [RELU, op("Conv", "f w b", "c"), op("Resize", "c  scales", "z", mode="linear"), op("Softmax", "z", "p", axis=1)]
+    nodes = [
+        RELU,
+        op("Conv", "f w b", "c"),
+        op("Resize", "c  scales", "z", mode="linear"),
+        op("Softmax", "z", "p", axis=1),
+    ]
     constants = {"w": W[:, :, None, None], "b": B, "scales": np.array([1, 1, 2, 2], np.float32)}
     head = gonio.load(save(tmp_path, model(nodes, constants, shape=(1, D, "h", "w"))))
     np.testing.assert_array_equal(head.W, W)
@@ -242,7 +247,11 @@ def test_a_loop_after_the_scores_is_refused_by_name_and_never_run(tmp_path):
 
 HUGE = {
     "Expand": [op("Expand", "z huge", "y"), op("ReduceMean", "y", "p", axes=[0])],
-    "ConstantOfShape": [op("ConstantOfShape", "huge", "y"), op("ReduceMean", "y", "k", axes=[0]), op("Add", "z k", "p")],
+    "ConstantOfShape": [
+        op("ConstantOfShape", "huge", "y"),
+        op("ReduceMean", "y", "k", axes=[0]),
+        op("Add", "z k", "p"),
+    ],
     "Tile": [op("Tile", "z huge2", "y"), op("ReduceMean", "y", "p", axes=[0])],
 }
 

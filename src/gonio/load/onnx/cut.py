@@ -119,7 +119,10 @@ def _plain(graph: Graph, node: Node, constants: dict[str, Constant]) -> list[Any
         constants |= {"coefficients": replace(w, array=w.array.T), "intercepts": b}
         last = {"SOFTMAX": "Softmax", "LOGISTIC": "Sigmoid"}.get(node.get("post_transform", ""), "Identity")
         p = node.outputs[1]
-        steps = [("MatMul", node.input(0), "coefficients", p + "/product"), ("Add", p + "/product", "intercepts", p + "/sum")]
+        steps = [
+            ("MatMul", node.input(0), "coefficients", p + "/product"),
+            ("Add", p + "/product", "intercepts", p + "/sum"),
+        ]
         steps += [(last, p + "/sum", p)]
         return [helper.make_node(op, i, [o]) for op, *i, o in steps]
     proto = NodeProto()

@@ -34,19 +34,11 @@ def limit(memory: int, seconds: int) -> None:
         resource.setrlimit(which, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def run(
-    model: bytes,
-    constants: dict[str, np.ndarray],
-    start: str,
-    feeds: np.ndarray,
-    keep: list[str],
-    memory: int,
-    seconds: int,
-) -> dict[str, np.ndarray]:
+def run(piece: dict[str, Any], memory: int, seconds: int) -> dict[str, np.ndarray]:
     """The tensors `keep` of a model, stacked over the runs; `feeds` holds the tensor `start` of each run."""
     limit(memory, seconds)
     try:
-        kept = _run(model, constants, start, feeds, keep)
+        kept = _run(**piece)
     except MemoryError:
         raise
     except Exception as e:  # a graph can be wrong in any way
@@ -58,7 +50,7 @@ def run(
 
 def _run(
     raw: bytes, constants: dict[str, np.ndarray], start: str, feeds: np.ndarray, keep: list[str]
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     import onnx
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
@@ -119,7 +111,9 @@ def _gemm(a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, **_) -> np.n
 
 
 def _conv(x, w, b=None, **_) -> np.ndarray:
-    y = np.moveaxis(_times(np.moveaxis(x, 1, -1), w.reshape(w.shape[:2]).T), -1, 1)  # product.py lets 1x1 kernels through
+    y = np.moveaxis(
+        _times(np.moveaxis(x, 1, -1), w.reshape(w.shape[:2]).T), -1, 1
+    )  # product.py lets 1x1 kernels through
     return y + _at(b, y, 1)
 
 

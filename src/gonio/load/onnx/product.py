@@ -1,4 +1,4 @@
-"""The products of a graph with a constant: which input is the weight, which way its labels lie, how it is dequantised."""
+"""The products of a graph with a constant: which input is the weight, which way it lies, how it is dequantised."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import BrokenExecutor
+from typing import Any
 
 import numpy as np
 from joblib.externals.loky.process_executor import ProcessPoolExecutor
@@ -25,18 +26,16 @@ class CannotRun(Exception):  # noqa: N818  not an error of gonio's user: one att
         self.final = final
 
 
-def run(
-    model: bytes, constants: dict[str, np.ndarray], start: str, feeds: np.ndarray, keep: list[str]
-) -> dict[str, np.ndarray]:
+def run(raw: bytes, constants: dict[str, np.ndarray], start: str, feeds: np.ndarray, keep: list[str]) -> dict[str, Any]:
     """The tensors `keep` of a model, stacked over runs; `feeds` holds the tensor `start` of each run."""
+    piece = {"raw": raw, "constants": constants, "start": start, "feeds": feeds, "keep": keep}
     memory = MEMORY + 3 * sum(a.nbytes for a in (*constants.values(), feeds))
     me = os.getpid()
     if me not in _pools:
         one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
         _pools[me] = ProcessPoolExecutor(max_workers=1, timeout=PATIENCE, env=one_thread)
     try:
-        answer = _pools[me].submit(evaluator.run, model, constants, start, feeds, keep, memory, SECONDS)
-        return answer.result(timeout=CLOCK)
+        return _pools[me].submit(evaluator.run, piece, memory, SECONDS).result(timeout=CLOCK)
     except MemoryError:
         raise CannotRun(f"more than {memory / 2**30:.0f} GB are needed") from None
     except evaluator.GraphError as e:
