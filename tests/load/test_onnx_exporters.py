@@ -10,7 +10,7 @@ import pytest
 import gonio
 from gonio.errors import LoadError
 from gonio.inputs import AllInputs, Nonnegative
-from gonio.load.onnx import sandbox
+from gonio.load.onnx import cut, sandbox
 from tests.load.onnx_made import (
     PLAIN,
     SCALES,
@@ -160,6 +160,10 @@ HABITS = {
         {"kernel": W[:, :, None, None], "behind": np.array([2, 3])},
     ),
     "argmax beside the probabilities": ([*SOFTMAX, op("ArgMax", "p", "best", axis=1)], {}),
+    "names of the best beside the probabilities": (
+        [*SOFTMAX, op("ArgMax", "p", "i", axis=1, keepdims=0), op("Gather", "names i", "best")],
+        {"names": np.array(list("abcdefg"), object)},
+    ),
     "clipped probabilities' logits": ([*SOFTMAX[:2], op("Clip", "z", "y"), op("Sigmoid", "y", "p")], {}),
 }  # fmt: skip
 
@@ -167,7 +171,7 @@ HABITS = {
 @pytest.mark.parametrize("way", HABITS)
 def test_the_head_is_told_by_what_the_graph_does(way, tmp_path):
     nodes, more = HABITS[way]
-    output = "best p" if "argmax" in way else "p"
+    output = "best p" if "beside" in way else "p"
     head = check_agrees(save(tmp_path, model([RELU, *nodes], PLAIN | {"w0": W} | more, output=output)), features())
     assert head.shape == (N, D)
     assert head.link == ("sigmoid" if "sigmoid" in way or "clipped" in way else "softmax")
@@ -176,6 +180,21 @@ def test_the_head_is_told_by_what_the_graph_does(way, tmp_path):
         np.testing.assert_array_equal(head.W, W)
     if head.bias is not None and "temperature" not in way and "alpha" not in way:
         np.testing.assert_array_equal(head.bias, B)
+
+
+def test_a_temperature_is_kept_where_the_caller_names_the_weight(tmp_path):
+    nodes = [RELU, *SOFTMAX[:2], op("Div", "z two", "p")]
+    head = check_agrees(save(tmp_path, model(nodes, PLAIN | TWO)), features(), scores="logits", tensor="w", atol=1e-4)
+    np.testing.assert_array_equal(head.bias, B / 2)
+
+
+def test_features_beyond_those_that_are_run_on_count_too(tmp_path):
+    rng = np.random.default_rng(5)
+    wide, x = rng.standard_normal((200, N)).astype(np.float32), rng.standard_normal((9, 200)).astype(np.float32)
+    for shape, constants in (((9, 200), {"w": wide}), ((9, 200), {"w0": wide.T, "one": np.array([1, 0])})):
+        turn = [] if "w" in constants else [op("Transpose", "w0", "w", perm=[1, 0])]
+        path = save(tmp_path, model([RELU, *turn, *SOFTMAX], constants | {"b": B}, shape=shape))
+        np.testing.assert_array_equal(check_agrees(path, x).W, wide.T)
 
 
 def test_sequences_of_three_axes_keep_their_head(tmp_path):
@@ -278,6 +297,12 @@ def test_steps_that_take_for_ever_are_ended(tmp_path, monkeypatch):
         gonio.load(path)
     assert time.monotonic() - began < 10
     assert gonio.load(save(tmp_path, model([RELU, *SOFTMAX], PLAIN))).shape == (N, D)  # and the next file is read
+
+
+def test_all_runs_of_a_file_together_have_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(cut, "MOST_SECONDS", -1)
+    with pytest.raises(LoadError, match="seconds in all"):
+        gonio.load(save(tmp_path, model([RELU, *SOFTMAX], PLAIN)))
 
 
 # -- what feeds the head ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ ALLOWED = ops(
     "ConstantOfShape Range Softmax LogSoftmax Sigmoid Tanh Softplus ArgMax TopK GlobalAveragePool Resize Upsample "
     "QuantizeLinear DequantizeLinear DynamicQuantizeLinear ZipMap Normalizer"
 ) | frozenset(PRODUCTS)
+MOST_SECONDS = 90  # for all pieces of a file
 MOST_NUMBERS = 1 << 20  # of the features in one run
 
 
@@ -49,7 +51,13 @@ class Piece:
         model = helper.make_model(helper.make_graph(self.protos, "piece", [], []), opset_imports=domains)
         keep = [self.start, *(o for p in self.protos for o in p.output if o)]
         numbers = {k: check.wide(c.dense()) if c.is_real else c.array for k, c in self.constants.items()}
-        return sandbox.run(model.SerializeToString(), numbers | sizes, self.start, feeds, keep)
+        if graph.seconds_run > MOST_SECONDS:
+            raise sandbox.CannotRun(f"that took more than {MOST_SECONDS} seconds in all", final=True)
+        began = time.monotonic()
+        try:
+            return sandbox.run(model.SerializeToString(), numbers | sizes, self.start, feeds, keep)
+        finally:
+            graph.seconds_run += time.monotonic() - began
 
     def thin(self, p: Product, picked: np.ndarray) -> None:
         """Leave of the weight what meets the picked features: where the others are zero, the products are the same."""
@@ -62,11 +70,11 @@ class Piece:
         c = self.constants[name]
         scales = {k: getattr(c, k)[picked] for k in ("scale", "zero")} if c.axis == axis else {}
         self.constants |= {name: replace(c, array=np.take(c.array, picked, axis), **scales)}
-        self.constants["/picked"] = Constant("", picked)
+        self.constants["gonio/picked"] = Constant("", picked)
         at = 1 - list(users[0].input).index(name) if users[0].op_type in ("MatMul", "Einsum") else 0
-        gather = helper.make_node("Gather", [users[0].input[at], "/picked"], ["/thin"], axis=p.axis)
+        gather = helper.make_node("Gather", [users[0].input[at], "gonio/picked"], ["gonio/thin"], axis=p.axis)
         self.protos.insert(self.protos.index(users[0]), gather)
-        users[0].input[at] = "/thin"
+        users[0].input[at] = "gonio/thin"
 
 
 def piece(graph: Graph, start: str, targets: list[str], allowed: frozenset[str] = ALLOWED) -> Piece:

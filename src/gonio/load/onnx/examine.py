@@ -104,6 +104,8 @@ def _told(
     named: bool,
 ) -> Found:
     """What the numbers of the runs say; NotAHead where they are no head's."""
+    if p.x not in values:
+        raise NotAHead("comes from features that are not numbers")
     F = np.moveaxis(values[p.x], p.axis + 1 if p.axis >= 0 else p.axis, -1)[EQUAL]
     F = F.reshape(len(F), -1, F.shape[-1])[:, 0]
     after, inside = list[Node](), set(p.node.outputs)

@@ -98,6 +98,7 @@ class Graph:
     metadata: dict[str, str] = field(default_factory=dict)
     opset: int = 1
     bytes_read: int = 0
+    seconds_run: float = 0.0  # that pieces of it have been run
     _known: dict[str, Constant | None] = field(default_factory=dict)
 
     def problem(self, what: str) -> LoadError:
@@ -112,8 +113,8 @@ class Graph:
         return self._known[name]
 
     def _constant(self, name: str, depth: int) -> Constant | None:
-        if name in self.tensors:
-            return Constant(name, self._read(name))
+        if name in self.tensors:  # texts are names of labels, which no step after the scores computes with
+            return None if self.describe(name)[1] == "string" else Constant(name, self._read(name))
         node = self.producers.get(name)
         if node is None or depth > 20 or not node.inputs or node.op not in _FOLDS:
             return None

@@ -31,16 +31,17 @@ def run(raw: bytes, constants: dict[str, np.ndarray], start: str, feeds: np.ndar
     piece = {"raw": raw, "constants": constants, "start": start, "feeds": feeds, "keep": keep}
     memory = MEMORY + 3 * sum(a.nbytes for a in (*constants.values(), feeds))
     me = os.getpid()
-    if me not in _pools:
-        one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
-        _pools[me] = ProcessPoolExecutor(max_workers=1, timeout=PATIENCE, env=one_thread)
+    one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
     try:
+        if me not in _pools:
+            _pools[me] = ProcessPoolExecutor(max_workers=1, timeout=PATIENCE, env=one_thread)
         return _pools[me].submit(evaluator.run, piece, memory, SECONDS).result(timeout=CLOCK)
     except MemoryError:
         raise CannotRun(f"more than {memory / 2**30:.0f} GB are needed") from None
     except evaluator.GraphError as e:
         raise CannotRun(str(e)) from None
-    except (BrokenExecutor, TimeoutError, OSError) as e:
-        _pools.pop(me).shutdown(wait=False, kill_workers=True)
+    except (BrokenExecutor, TimeoutError, OSError, NotImplementedError) as e:
+        if me in _pools:
+            _pools.pop(me).shutdown(wait=False, kill_workers=True)
         late = isinstance(e, TimeoutError) or "SIGXCPU" in str(e)
-        raise CannotRun(f"that took more than {SECONDS} seconds" if late else "that broke off", final=True) from None
+        raise CannotRun(f"that took more than {SECONDS} seconds" if late else f"that broke off ({type(e).__name__})", final=True) from None
