@@ -44,4 +44,6 @@ def run(raw: bytes, constants: dict[str, np.ndarray], start: str, feeds: np.ndar
         if me in _pools:
             _pools.pop(me).shutdown(wait=False, kill_workers=True)
         late = isinstance(e, TimeoutError) or "SIGXCPU" in str(e)
-        raise CannotRun(f"that took more than {SECONDS} seconds" if late else f"that broke off ({type(e).__name__})", final=True) from None
+        raise CannotRun(
+            f"that took more than {SECONDS} seconds" if late else f"that broke off ({type(e).__name__})", final=True
+        ) from None
