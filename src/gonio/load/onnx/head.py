@@ -108,6 +108,8 @@ def _products_before(graph: Graph, output: str) -> tuple[list[Product], list[str
                 p = product_at(graph, node)
                 if p is None and node.op not in ALLOWED:
                     raise NotAHead(f"comes from a {node.op}")
+                if p is None and node.op in PRODUCTS:
+                    raise NotAHead(f"comes from a {node.op} of computed values")
                 found += [p] if p else []
                 after += [i for i in node.inputs if i and graph.constant(i) is None] if p is None else []
             except NotAHead as e:
