@@ -231,8 +231,12 @@ def test_padding_cut_off_the_scores_is_cut_off_the_rows(tmp_path):
 
 
 def test_a_constant_per_position_is_not_taken_for_the_bias(tmp_path):
-    nodes = [op("Relu", "x", "f"), op("MatMul", "f w", "m"), op("Add", "m b", "z"), op("Softmax", "z", "p")]
-    refuse(save(tmp_path, model(nodes, {"w": W.T, "b": B[:, None]}, shape=(N, D))))
+    nodes = [op("Relu", "x", "f"), op("MatMul", "f w", "m"), op("Add", "m b", "z")]
+    constants = {"w": W.T, "b": B[:, None]}
+    refuse(save(tmp_path, model([*nodes, op("Sigmoid", "z", "p")], constants, shape=(N, D))))
+    # A softmax takes no notice of it: the probabilities are those of the head without a bias.
+    path = save(tmp_path, model([*nodes, op("Softmax", "z", "p")], constants, shape=(N, D)))
+    assert check_agrees(path, features(N, D)).bias is None
 
 
 def test_of_several_outputs_the_one_with_a_link_is_taken_and_the_others_are_named(tmp_path):

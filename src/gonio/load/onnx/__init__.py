@@ -1,4 +1,4 @@
-"""The output head of an ONNX model, read from its graph without running anything."""
+"""The output head of an ONNX model, told from its graph; only what follows the product is run, in a process apart."""
 
 from gonio.load.onnx.head import draft
 

@@ -63,8 +63,8 @@ def _least(graph: Graph, node: Node, c: float, d: float, offset: float) -> tuple
     if node.op == "Erf" and d == 0 and abs(offset - 1) < 1e-6:
         return GELU * 2 / (c * math.sqrt(2)), "Gelu (x * (1 + erf(x / sqrt(2))) / 2)"
     if node.op == "HardSigmoid" and offset == 0:
-        alpha = node.number("alpha", 0.2)
-        slope, lift, top = alpha * c, alpha * d + node.number("beta", 0.5), 1.0
+        alpha = node.get("alpha", 0.2)
+        slope, lift, top = alpha * c, alpha * d + node.get("beta", 0.5), 1.0
     elif node.op == "Clip" and offset == 0 and limit(graph, node, "min", 1, -INF) == 0:
         slope, lift, top = c, d, limit(graph, node, "max", 2, INF)
     else:

@@ -104,4 +104,4 @@ def limit(graph: Graph, node: Node, name: str, at: int, default: float) -> float
     """A limit of a Clip: an attribute in old opsets, an input in new ones; None where it is computed."""
     if node.input(at):
         return graph.scalar(node.input(at))
-    return node.number(name, default)
+    return node.get(name, default)

@@ -12,6 +12,8 @@ from gonio.load.draft import read_only
 from gonio.load.onnx.graph import Graph, Node
 from gonio.load.onnx.tensors import as_text
 
+DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")  # operators of another domain are never taken for these
+
 
 def read(path: Path) -> Graph:
     """The graph of a model file."""
@@ -46,16 +48,18 @@ def _fill(graph: Graph, model: Any) -> None:
     graph.outputs = [as_text(o.name) for o in g.output]
     for v in (*g.input, *g.value_info, *g.output):
         if v.type.tensor_type.HasField("shape"):
-            graph.ranks[as_text(v.name)] = len(v.type.tensor_type.shape.dim)
+            dims = v.type.tensor_type.shape.dim
+            graph.shapes[as_text(v.name)] = tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in dims)
     graph.tensors = {as_text(t.name): t for t in g.initializer}
     for n in g.node:
         inputs, outputs = (tuple(map(as_text, names)) for names in (n.input, n.output))
-        node = Node(as_text(n.op_type), inputs, outputs, {as_text(a.name): _value(a) for a in n.attribute})
+        op = as_text(n.op_type) if n.domain in DOMAINS else f"{as_text(n.domain)}::{as_text(n.op_type)}"
+        node = Node(op, inputs, outputs, {as_text(a.name): _value(a) for a in n.attribute}, n)
         if node.op == "Constant" and node.outputs:
             value = next((v for k, v in node.attributes.items() if k.startswith("value")), None)
             if isinstance(value, (int, float)) or (isinstance(value, list) and value):
                 value = read_only(np.array(value, np.int64 if np.array(value).dtype.kind == "i" else np.float32))
-            if value is not None and not isinstance(value, (bytes, list)):
+            if value is not None and not isinstance(value, (str, list)):
                 graph.tensors[node.outputs[0]] = value
             continue
         for name in node.outputs:
@@ -68,8 +72,9 @@ def _fill(graph: Graph, model: Any) -> None:
 
 def _value(a: Any) -> Any:
     """A plain value, a TensorProto, or None for what is of no use here (subgraphs, types)."""
-    one = {1: "f", 2: "i", 3: "s", 4: "t"}.get(a.type)
-    if one:
-        return getattr(a, one)
-    several = {6: "floats", 7: "ints", 8: "strings"}.get(a.type)
-    return list(getattr(a, several)) if several else None
+    if a.type in (3, 8):
+        texts = [v.decode("utf-8", "replace") for v in (a.strings if a.type == 8 else [a.s])]
+        return texts if a.type == 8 else texts[0]
+    field = {1: "f", 2: "i", 4: "t", 6: "floats", 7: "ints"}.get(a.type)
+    value = getattr(a, field) if field else None
+    return list(value) if a.type in (6, 7) else value

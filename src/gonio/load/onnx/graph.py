@@ -26,12 +26,12 @@ def ops(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-ELEMENTWISE = ops(
+SAME_RANK = ops(
     "Identity Cast CastLike Dropout Relu Sigmoid Tanh Clip Softmax LogSoftmax LayerNormalization BatchNormalization "
     "Gelu Erf Sqrt Exp Log Neg Abs HardSwish HardSigmoid Elu Selu LeakyRelu PRelu Softplus Slice Pad MaxPool Swish "
     "AveragePool GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization Resize Upsample "
     "QuantizeLinear DequantizeLinear DynamicQuantizeLinear RMSNormalization SimplifiedLayerNormalization Mish "
-    "Reciprocal Pow SkipLayerNormalization SkipSimplifiedLayerNormalization Expand"
+    "Reciprocal Pow SkipLayerNormalization SkipSimplifiedLayerNormalization Expand Add Sub Mul Div MatMul"
 )
 
 
@@ -43,30 +43,21 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
+    proto: Any = None
 
     def input(self, i: int) -> str:
         """The i-th input, "" where it is absent."""
         return self.inputs[i] if i < len(self.inputs) else ""
 
-    def number(self, name: str, default: float) -> float:
-        """A numeric attribute."""
+    def get(self, name: str, default: Any) -> Any:
+        """An attribute of the type of the default, or the default."""
         value = self.attributes.get(name, default)
-        return float(value) if isinstance(value, (int, float)) else default
-
-    def integer(self, name: str, default: int) -> int:
-        """An integer attribute."""
-        value = self.attributes.get(name, default)
-        return value if isinstance(value, int) else default
+        return value if isinstance(value, type(default)) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """A list of integers, None where it is absent."""
         value = self.attributes.get(name)
         return tuple(value) if isinstance(value, list) and all(isinstance(v, int) for v in value) else None
-
-    def text(self, name: str, default: str) -> str:
-        """A text attribute."""
-        value = self.attributes.get(name)
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else default
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +69,11 @@ class Constant:
     scale: np.ndarray | None = None
     zero: np.ndarray | None = None
     axis: int | None = None
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it stands for real numbers, and is no list of integers, truths or texts."""
+        return self.scale is not None or check.is_float(self.array.dtype)
 
     def dense(self) -> np.ndarray:
         """The numbers it stands for, in a float type."""
@@ -98,17 +94,16 @@ class Graph:
     consumers: dict[str, list[Node]] = field(default_factory=dict)
     tensors: dict[str, Any] = field(default_factory=dict)  # name -> TensorProto, or an array that a node spells out
     outputs: list[str] = field(default_factory=list)
-    ranks: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int | str | None, ...]] = field(default_factory=dict)  # as the file declares them
     metadata: dict[str, str] = field(default_factory=dict)
     opset: int = 1
     bytes_read: int = 0
+    seconds_run: float = 0.0  # that pieces of it have been run
     _known: dict[str, Constant | None] = field(default_factory=dict)
 
     def problem(self, what: str) -> LoadError:
         """A complaint about this file."""
         return problem(self.path, what)
-
-    # -- constants --------------------------------------------------------------------------------------------------
 
     def constant(self, name: str, depth: int = 0) -> Constant | None:
         """The constant called `name`, followed through transposes, reshapes, casts and dequantisation; else None."""
@@ -118,8 +113,8 @@ class Graph:
         return self._known[name]
 
     def _constant(self, name: str, depth: int) -> Constant | None:
-        if name in self.tensors:
-            return Constant(name, self._read(name))
+        if name in self.tensors:  # texts are names of labels, which no step after the scores computes with
+            return None if self.describe(name)[1] == "string" else Constant(name, self._read(name))
         node = self.producers.get(name)
         if node is None or depth > 20 or not node.inputs or node.op not in _FOLDS:
             return None
@@ -172,32 +167,27 @@ class Graph:
         """How many axes a tensor has, where the file tells."""
         more = 0
         for _ in range(MOST_STEPS):
-            if name in self.ranks:
-                return self.ranks[name] + more
-            if name in self.tensors:
-                return len(self.describe(name)[0]) + more
+            if name in self.shapes or name in self.tensors:
+                return len(self.shapes[name] if name in self.shapes else self.describe(name)[0]) + more
             node = self.producers.get(name)
             if node is None:
                 return None
             if node.op in ("Gemm", "Flatten"):
                 return 2 + more
-            if node.op == "Reshape":
-                shape = self.shape_of(node.input(1))
+            if node.op in ("Reshape", "Transpose"):
+                shape = self.shape_of(node.input(1)) if node.op == "Reshape" else node.integers("perm")
                 return None if shape is None else len(shape) + more
-            if node.op == "Transpose" and node.integers("perm"):
-                return len(node.integers("perm") or ()) + more
             if node.op in ("Squeeze", "Unsqueeze") and self.axes(node) is not None:
                 more += len(self.axes(node) or ()) * (1 if node.op == "Unsqueeze" else -1)
-            elif node.op == "Gather" and (node.input(1) in self.tensors or node.input(1) in self.ranks):
+            elif node.op == "Gather" and (node.input(1) in self.tensors or node.input(1) in self.shapes):
                 more += (self.rank(node.input(1)) or 0) - 1
             elif node.op in ("ReduceMean", "ReduceMax", "ReduceSum") and self.axes(node) is not None:
-                more -= 0 if node.integer("keepdims", 1) else len(self.axes(node) or ())
+                more -= 0 if node.get("keepdims", 1) else len(self.axes(node) or ())
             elif node.op in ("Conv", "FusedConv") and node.input(1) in self.tensors:
                 return len(self.describe(node.input(1))[0]) + more
-            elif node.op not in ELEMENTWISE and node.op not in ("Add", "Sub", "Mul", "Div", "MatMul"):
+            elif node.op not in SAME_RANK:
                 return None
-            weightless = [i for i in node.inputs if i and i not in self.tensors]
-            name = (weightless or list(node.inputs) or [""])[0]
+            name = next((i for i in node.inputs if i and i not in self.tensors), "")
         return None
 
 
@@ -205,7 +195,7 @@ def _dequantize(graph: Graph, node: Node, c: Constant) -> Constant:
     scale, zero = graph.constant(node.input(1)), graph.constant(node.input(2)) if node.input(2) else None
     if scale is None or (zero is None and node.input(2)) or c.scale is not None:
         raise graph.problem(f"the scale of {c.name!r} is computed while the model runs; a constant one is needed.")
-    return quantized(graph, c, scale, zero, node.integer("axis", 1))
+    return quantized(graph, c, scale, zero, node.get("axis", 1))
 
 
 def quantized(graph: Graph, c: Constant, scale: Constant, zero: Constant | None, axis: int) -> Constant:
@@ -228,31 +218,23 @@ def quantized(graph: Graph, c: Constant, scale: Constant, zero: Constant | None,
 
 
 def _reshape(graph: Graph, node: Node, c: Constant) -> Constant | None:
-    old = c.array.shape
+    old, array = c.array.shape, c.array
     if node.op == "Reshape":
         shape = graph.integers(node.input(1))
         if shape is None:
             return None
-        new = tuple(old[i] if d == 0 and not node.integer("allowzero", 0) else d for i, d in enumerate(shape))
+        array = array.reshape([old[i] if d == 0 and not node.get("allowzero", 0) else d for i, d in enumerate(shape)])
     elif node.op == "Flatten":
-        at = node.integer("axis", 1)
-        new = (math.prod(old[:at]), math.prod(old[at:]))
+        array = array.reshape(math.prod(old[: node.get("axis", 1)]), -1)
     else:
         axes = graph.axes(node)
-        if node.op == "Squeeze":
-            axes = axes if axes is not None else tuple(i for i, d in enumerate(old) if d == 1)
-            new = np.squeeze(np.broadcast_to(0, old), axes).shape
-        elif axes is None or len(axes) > MOST_AXES:
+        if node.op == "Unsqueeze" and (axes is None or len(axes) > MOST_AXES):
             return None
-        else:
-            new = np.expand_dims(np.broadcast_to(0, old), axes).shape
-    array = read_only(c.array.reshape(new))
+        array = np.squeeze(array, axes) if node.op == "Squeeze" else np.expand_dims(array, axes or ())
     if c.axis is None:
-        return replace(c, array=array)
+        return replace(c, array=read_only(array))
     kept = [i for i, d in enumerate(array.shape) if d == old[c.axis]]
-    if len(kept) != 1 or old[c.axis] == 1:
-        return None
-    return replace(c, array=array, axis=kept[0])
+    return replace(c, array=read_only(array), axis=kept[0]) if len(kept) == 1 and old[c.axis] > 1 else None
 
 
 def _transpose(graph: Graph, node: Node, c: Constant) -> Constant:
@@ -262,7 +244,7 @@ def _transpose(graph: Graph, node: Node, c: Constant) -> Constant:
 
 
 def _cast(graph: Graph, node: Node, c: Constant) -> Constant | None:
-    to = dtype_of(type_name(node.integer("to", 0)))
+    to = dtype_of(type_name(node.get("to", 0)))
     if to is None or c.scale is not None:
         return c if c.scale is not None and to == np.float32 else None
     if check.is_float(to) and check.is_float(c.array.dtype) and to.itemsize >= c.array.dtype.itemsize:
@@ -270,11 +252,7 @@ def _cast(graph: Graph, node: Node, c: Constant) -> Constant | None:
     return replace(c, array=read_only(c.array.astype(to)))
 
 
-def _same(graph: Graph, node: Node, c: Constant) -> Constant:
-    return c
-
-
-_FOLDS = {"Identity": _same, "Cast": _cast, "Transpose": _transpose, "DequantizeLinear": _dequantize}
+_FOLDS = {"Identity": lambda graph, node, c: c, "Cast": _cast, "Transpose": _transpose, "DequantizeLinear": _dequantize}
 _FOLDS |= dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape)
 
 

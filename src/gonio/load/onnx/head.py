@@ -1,32 +1,29 @@
-"""The output head of an ONNX model: found by walking back from the outputs, never by running anything.
+"""The output head of an ONNX model, told by what the graph does and not by how it is spelled.
 
-Backwards from an output, through changes of shape, the link (Softmax, Sigmoid, also spelled out), scales and the bias,
-to the product with a constant. Then forwards again along that path, to see which axis the labels lie on and what each
-step does to their scores.
+From the outputs back to the nearest products with a constant; for each, the steps after it are cut out and run on
+random features, in a process of their own. The head is the product whose  W f + b,  under softmax, log-softmax or
+sigmoid, or as it is, gives the outputs.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from gonio import check
 from gonio.load.draft import Draft
+from gonio.load.onnx.cut import ALLOWED, piece
+from gonio.load.onnx.examine import Found, examine, rows_of
 from gonio.load.onnx.file import read
-from gonio.load.onnx.graph import Graph, Node, ops, shaped
+from gonio.load.onnx.graph import MOST_STEPS, Graph, shaped
 from gonio.load.onnx.inputs import fed_by
 from gonio.load.onnx.labels import labels_of
-from gonio.load.onnx.product import FOUR_BIT, PRODUCTS, NotAHead, product_at
-from gonio.load.onnx.scores import Scores, forwards, rows_of
+from gonio.load.onnx.measure import measured
+from gonio.load.onnx.product import PRODUCTS, NotAHead, Product, product_at
 from gonio.rows import Rows
 
-SHAPES = ops(
-    "Identity Cast Dropout Reshape Squeeze Unsqueeze Transpose Flatten Slice Gather GatherND GatherElements ReduceMean "
-    "GlobalAveragePool Resize Upsample ArgMax TopK ReduceMax Expand QuantizeLinear DequantizeLinear ZipMap Normalizer "
-    "Softmax LogSoftmax Sigmoid Log Tanh"
-)
+MOST_PRODUCTS = 8  # that are tried before an output is given up
 
 
 @np.errstate(over="ignore", invalid="ignore")  # numbers out of range are refused by name when the rows are surveyed
@@ -39,74 +36,117 @@ def draft(path: Path, tensor: str | None) -> Draft:
     tensor : the weight's name (an initializer, or the output of a Constant node), where the guess is wrong
     """
     graph = read(Path(path))
-    scores = _search(graph) if tensor is None else _named(graph, tensor)
-    if scores is None:
+    found = _search(graph) if tensor is None else _named(graph, tensor)
+    if found is None:
         return _table(graph, str(tensor))
-    p = scores.product
-    rows = rows_of(p.weight, scores.factor, scores.span)
+    p, weight, s = found.product, found.weight, found.scores
+    rows = rows_of(weight, s.factor, s.span)
     n, dim = rows.shape
-    half = p.weight.array.dtype if check.is_float(p.weight.array.dtype) and p.weight.array.dtype.itemsize == 2 else None
-    inputs, why, guess = fed_by(graph, p.x, axis=p.x_axis, width=dim, half=half, rounding=p.rounding)
-    bias = None if scores.bias is None else scores.bias[scores.span]
-    out = Draft(str(path), "onnx", rows, bias, scores.link or "softmax", inputs=inputs, softcap=scores.softcap)
-    kind = f"{n} rows of {dim}, {p.weight.array.dtype.name}"
-    way = "; ".join([f"{p.weight.name} ({kind}), which the {p.node.op} before the output multiplies", *scores.notes])
-    out.decide("weight", way if tensor is None else f"{p.weight.name}, named by the caller")
-    out.decide("bias", f"{scores.bias_name}, added after it" if bias is not None else "nothing is added to the scores")
-    out.decide(
-        "link", scores.link_note or "no Softmax or Sigmoid follows, so softmax is assumed", assumed=not scores.link
-    )
-    out.decide("inputs", why, assumed=guess)
+    kind = weight.array.dtype
+    half = kind if check.is_float(kind) and kind.itemsize == 2 else None
+    inputs, why, guess = fed_by(graph, p.x, axis=p.axis, width=dim, half=half, rounding=p.rounding)
+    bias = s.bias if found.bias or s.bias.any() else None
+    if bias is not None and (bias == bias.astype(np.float32)).all():
+        bias = bias.astype(np.float32)
+    out = Draft(str(path), "onnx", rows, bias, found.seen.link or "softmax", inputs=inputs, softcap=s.softcap)
+    way = f"{weight.name} ({n} rows of {dim}, {kind.name}), which the {p.node.op} before the output multiplies"
+    ran = f"run on random features, the graph gave W f + b within {max(s.error, 1e-12):.0e} of |W| |f| + |b|"
+    out.decide("weight", "; ".join([f"{weight.name}, named by the caller" if tensor else way, ran, *found.notes]))
+    added = f"{found.bias or 'what the graph gives where the features are zero'}, added after it"
+    out.decide("bias", added if bias is not None else "nothing is added to the scores")
+    out.decide("link", found.seen.said, assumed=not found.seen.link)
+    out.decide("inputs", why + (measured(graph, p.x, p.axis, dim) if guess else ""), assumed=guess)
     out.labels, out.decided["labels"] = labels_of(graph, n, p.node)
-    out.tensors = {"W": p.weight.name} | ({"bias": scores.bias_name} if bias is not None else {})
+    out.tensors = {"W": weight.name} | ({"bias": found.bias} if bias is not None and found.bias else {})
     out.bytes_read = graph.bytes_read
     return out
 
 
-def _search(graph: Graph) -> Scores:
-    """The head of the first output that has one; an output after a Softmax or Sigmoid goes first."""
-    found: list[Scores] = []
+def _search(graph: Graph) -> Found:
+    """The head of the first output that has one; an output after a softmax or sigmoid goes first."""
+    found: list[Found] = []
     reasons: list[str] = []
     for output in graph.outputs[:64]:
-        try:
-            found.append(_scores(graph, output))
-        except NotAHead as e:
-            reasons.append(f"output {output!r} {e}")
+        candidates, why = _products_before(graph, output)
+        for p in candidates[:MOST_PRODUCTS]:
+            try:
+                found.append(examine(graph, p, [output]))
+                break
+            except NotAHead as e:
+                why = [str(e), *why]
+        else:
+            reasons.append(f"output {output!r} {why[0]}")
     if not found:
         raise graph.problem(
-            f"no label head leads to its outputs ({', '.join(dict.fromkeys(reasons[:3]))}); "
+            f"no label head leads to its outputs ({', '.join(reasons)[:300]}); "
             f"a product of the features with a constant is needed, so name it with tensor=: {_candidates(graph)}."
         )
-    linked = [s for s in found if s.link] or found
-    best = next((s for s in linked if s.n > 1), linked[0])
-    same = [s for s in linked if s.product.node is best.product.node]
-    best = max(same, key=lambda s: len(s.notes))  # of a label and its probabilities, the longer story
-    others = dict.fromkeys(s.product.weight.name for s in found)
-    others.pop(best.product.weight.name)
+    linked = [f for f in found if f.seen.link] or found
+    best = next((f for f in linked if len(f.scores.bias) > 1), linked[0])
+    same = [f for f in linked if f.product.node is best.product.node]
+    best = max(same, key=lambda f: len(f.notes))  # of a label and its probabilities, the one with more to tell
+    others = dict.fromkeys(f.weight.name for f in found)
+    others.pop(best.weight.name)
     best.notes += [f"other outputs come from {', '.join(list(others)[:3])} (name one with tensor=)"] if others else []
     return best
 
 
-def _named(graph: Graph, tensor: str) -> Scores | None:
+def _products_before(graph: Graph, output: str) -> tuple[list[Product], list[str]]:
+    """The products with a constant nearest to the output, and why other paths lead to none."""
+    found: list[Product] = []
+    reasons: list[str] = []
+    frontier, seen = [output], {output}
+    while frontier and len(seen) < MOST_STEPS:
+        after: list[str] = []
+        for name in frontier:
+            node = graph.producers.get(name)
+            try:
+                if node is None:
+                    raise NotAHead(
+                        "is a constant" if name in graph.tensors else "comes straight from the graph's input"
+                    )
+                p = product_at(graph, node)
+                if p is None and node.op not in ALLOWED:
+                    raise NotAHead(f"comes from a {node.op}")
+                if p is None and node.op in PRODUCTS:
+                    raise NotAHead(f"comes from a {node.op} of computed values")
+                found += [p] if p else []
+                after += [i for i in node.inputs if i and graph.constant(i) is None] if p is None else []
+            except NotAHead as e:
+                reasons.append(str(e))
+        frontier = [i for i in dict.fromkeys(after) if i not in seen]
+        seen.update(frontier)
+    return found, [*reasons, "is the end of a long chain (or a cycle) without a product in it"]
+
+
+def _named(graph: Graph, tensor: str) -> Found | None:
     """The head whose weight is called `tensor`; None where it is a table that no product uses."""
     if tensor not in graph.tensors:
         raise graph.problem(f"there is no constant {tensor!r}; the tables are: {_candidates(graph)}.")
-    best: Scores | None = None
-    frontier, seen = [tensor], {tensor}
-    for _ in range(24):  # far enough for weight, dequantisation, product, bias, scale, spelled-out softmax
-        after = [o for name in frontier for node in graph.consumers.get(name, []) for o in node.outputs]
-        frontier = [o for o in dict.fromkeys(after) if o not in seen][:200]
-        seen.update(frontier)
-        for name in frontier:
+    for node in dict.fromkeys(graph.producers.values()):
+        try:
+            p = product_at(graph, node) if node.op in PRODUCTS else None
+            if p is not None and p.weights[0].name == tensor:
+                return examine(graph, p, _followers(graph, p), named=True)
+        except NotAHead:
+            continue
+    return None
+
+
+def _followers(graph: Graph, p: Product) -> list[str]:
+    """The tensors that follow a product and need no other features."""
+    out, frontier = list(p.node.outputs[:1]), list(p.node.outputs[:1])
+    for _ in range(24):
+        after = [n for name in frontier for n in graph.consumers.get(name, []) if n.op in ALLOWED - set(PRODUCTS)]
+        frontier = []
+        for name in dict.fromkeys(n.outputs[0] for n in after if n.outputs[0] not in out):
             try:
-                s = _scores(graph, name)
+                piece(graph, p.x, [name])
+                frontier.append(name)
             except NotAHead:
                 continue
-            if s.product.weight.name == tensor and (best is None or s.link or not best.link):
-                best = s
-        if best is not None and best.link:
-            break
-    return best
+        out += frontier
+    return out[:64]
 
 
 def _table(graph: Graph, tensor: str) -> Draft:
@@ -126,82 +166,11 @@ def _table(graph: Graph, tensor: str) -> Draft:
 
 
 def _candidates(graph: Graph, most: int = 8) -> str:
-    shown: list[str] = []
-    for name in graph.tensors:
-        shape, kind = graph.describe(name)
-        if len(shape) == 2 and min(shape) > 0 and ("float" in kind or kind in ("int8", "uint8")):
-            shown.append(f"{name} ({shaped(shape)} {kind})")
+    described = [(name, *graph.describe(name)) for name in graph.tensors]
+    shown = [
+        f"{name} ({shaped(shape)} {kind})"
+        for name, shape, kind in described
+        if len(shape) == 2 and min(shape) > 0 and ("float" in kind or kind in ("int8", "uint8"))
+    ]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return (", ".join(shown[:most]) + more) or "but no constant of the file has two axes"
-
-
-def _scores(graph: Graph, output: str) -> Scores:
-    """The scores behind a tensor, or NotAHead with the reason."""
-    name, path = output, []
-    for _ in range(64):
-        node = graph.producers.get(name)
-        if node is None:
-            raise NotAHead("comes straight from the graph's input" if name not in graph.tensors else "is a constant")
-        product = product_at(graph, node)
-        if product is not None:
-            return forwards(graph, product, path[::-1])
-        step = _spelled(graph, node) or _step(graph, node)
-        path.append(step)
-        name = step.input(0)
-    raise NotAHead("is the end of a long chain (or a cycle) without a product in it")
-
-
-def _step(graph: Graph, node: Node) -> Node:
-    """A node that lets scores through, with the scores as its first input."""
-    if node.op in FOUR_BIT:
-        raise NotAHead(
-            f"comes from a {node.op}, whose weight is packed in 4 bits: 8-bit or float weights are needed, "
-            f"so export the model with its last layer left unquantised"
-        )
-    if node.op in SHAPES and node.inputs:
-        return node
-    if node.op in ("Add", "Mul", "Sub", "Div") and len(node.inputs) == 2:
-        if graph.constant(node.inputs[1]) is not None:
-            return node
-        if node.op in ("Add", "Mul") and graph.constant(node.inputs[0]) is not None:
-            return replace(node, inputs=node.inputs[::-1])
-    raise NotAHead(f"comes from a {node.op}{' of computed values' if node.op in (*PRODUCTS, 'Add', 'Mul') else ''}")
-
-
-def _spelled(graph: Graph, node: Node) -> Node | None:
-    """Softmax, log-softmax or sigmoid written out in smaller steps, as the one step that it is."""
-
-    def made(name: str) -> Node:
-        return graph.producers.get(name) or Node("", (), (), {})
-
-    def link(op: str, z: str, over: Node | None = None) -> Node | None:
-        axes = graph.axes(over) if over else (-1,)
-        if axes is None or len(axes) != 1:  # a sum over several axes is no softmax over labels
-            return None
-        shift = made(z)  # z - max(z): the usual guard against overflow
-        if op != "Sigmoid" and shift.op == "Sub" and (m := made(shift.input(1))).op == "ReduceMax":
-            over_max = graph.axes(m)  # a maximum over positions only would shift each label by another amount
-            if m.input(0) == shift.input(0) and (over_max is None or set(axes) <= set(over_max)):
-                z = shift.input(0)
-        return Node(op, (z,), node.outputs, {"axis": axes[0], "spelled": 1})
-
-    if node.op == "Div":
-        top, bottom = made(node.input(0)), made(node.input(1))
-        if top.op == "Exp" and bottom.op == "ReduceSum" and bottom.input(0) == node.input(0):
-            return link("Softmax", top.input(0), bottom)
-        inverse = bottom if graph.scalar(node.input(0)) == 1 else None
-    else:
-        inverse = made(node.input(0)) if node.op == "Reciprocal" else None
-    if inverse is not None and inverse.op == "Add":  # 1 / (1 + exp(-z))
-        for one, rest in (inverse.inputs, inverse.inputs[::-1]):
-            if graph.scalar(one) == 1 and made(rest).op == "Exp" and made(made(rest).input(0)).op == "Neg":
-                return link("Sigmoid", made(made(rest).input(0)).input(0))
-    if node.op == "Sub":
-        z, log = node.input(0), made(node.input(1))
-        total = made(log.input(0)) if log.op == "Log" else log
-        e = made(total.input(0))
-        if log.op == "Log" and total.op == "ReduceSum" and e.op == "Exp" and e.input(0) == z:
-            return link("LogSoftmax", z, total)
-        if total.op == "ReduceLogSumExp" and total.input(0) == z:
-            return link("LogSoftmax", z, total)
-    return None

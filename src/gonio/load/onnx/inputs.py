@@ -18,8 +18,6 @@ from gonio.load.onnx.graph import Graph, Node, ops
 from gonio.load.onnx.norms import norm_before
 
 SELU = -1.0507010221481323 * 1.6732631921768188
-
-
 # Each gives out some of the numbers it was given (or means of them), so bounds pass.
 KEEPING = ops(
     "Identity Reshape Squeeze Unsqueeze Transpose Flatten Slice Gather GatherND GatherElements Split Expand Tile "
@@ -28,31 +26,17 @@ KEEPING = ops(
 )
 
 
-FIXED: dict[str, tuple[float, float]] = {
-    "Relu": (0, INF),
-    "Tanh": (-1, 1),
-    "Sigmoid": (0, 1),
-    "HardSigmoid": (0, 1),
-    "Softmax": (0, 1),
-    "LogSoftmax": (-INF, 0),
-    "Softplus": (0, INF),
-    "Softsign": (-1, 1),
-    "HardSwish": (-0.375, INF),
-    "Gelu": (GELU, INF),
-    "FastGelu": (GELU, INF),
-    "BiasGelu": (GELU, INF),
-    "Mish": (MISH, INF),
-    "Exp": (0, INF),
-    "Abs": (0, INF),
-    "Sqrt": (0, INF),
-    "Erf": (-1, 1),
-    "Sin": (-1, 1),
-    "Cos": (-1, 1),
-    "LpNormalization": (-1, 1),
+_RANGES = {
+    (0, INF): "Relu Softplus Exp Abs Sqrt",
+    (-1, 1): "Tanh Softsign Erf Sin Cos LpNormalization",
+    (0, 1): "Sigmoid HardSigmoid Softmax",
+    (-INF, 0): "LogSoftmax",
+    (-0.375, INF): "HardSwish",
+    (GELU, INF): "Gelu FastGelu BiasGelu",
+    (MISH, INF): "Mish",
 }
-
-
-DEFAULT_ACTIVATIONS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh"), "RNN": ("tanh",)}
+FIXED: dict[str, tuple[float, float]] = {op: ends for ends, names in _RANGES.items() for op in names.split()}
+DEFAULT_ACTIVATIONS = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
 
 
 def fed_by(
@@ -63,22 +47,19 @@ def fed_by(
     `half` is the 16-bit type in which the activations are computed, `rounding` how they become integers.
     """
     norm = norm_before(graph, name, axis, width)
+    if norm is not None and rounding is None:
+        return norm[0], f"fed by {norm[1]}", False
     if norm is not None:
         inputs, seen = norm
-        if rounding is None:
-            return inputs, f"fed by {seen}", False
         gain = np.abs(inputs.gain) * math.sqrt(width)
         shift = inputs.shift if isinstance(inputs, AfterLayerNorm) else np.zeros(width)
-        around = Bounds(float((shift - gain).min()), float((shift + gain).max()), seen)
-        b = rounding.applied(around)
+        b: Bounds | None = Bounds(float((shift - gain).min()), float((shift + gain).max()), seen)
     else:
         b = Walk(graph).bounds(name)
-        if rounding is not None:
-            b = rounding.applied(b)
+    b = rounding.applied(b) if rounding is not None else b
     if b is None or (b.low, b.high) == (-INF, INF):
         return AllInputs(), f"fed by {_source(graph, name)}, which bounds nothing, so all inputs are allowed", True
-    if half is not None:
-        b = _widened(b, half)
+    b = b if half is None else _widened(b, half)
     return b.inputs(), f"fed by {b.seen}, so {b}", False
 
 
@@ -131,8 +112,8 @@ class Walk:
             return self._recurrent(node, name)
         if op == "Cast":
             b = self.bounds(node.input(0), depth)
-            half = {10: np.dtype(np.float16), 16: np.dtype("V2")}.get(node.integer("to", 0))
-            if b is None or node.integer("to", 0) not in (1, 10, 11, 16):
+            half = {10: np.dtype(np.float16), 16: np.dtype("V2")}.get(node.get("to", 0))
+            if b is None or node.get("to", 0) not in (1, 10, 11, 16):
                 return None
             return b if half is None else _widened(b, bfloat16() if half.kind == "V" else half)
         if op == "Clip":
@@ -140,19 +121,18 @@ class Walk:
             high = limit(graph, node, "max", 2, INF)
             if low is None or high is None or not low <= high:
                 return None
-            inner = self.bounds(node.input(0), depth)  # a Clip from above may follow a Relu
-            if inner is not None and max(low, inner.low) <= min(high, inner.high):
-                return Bounds(max(low, inner.low), min(high, inner.high), f"Clip({low:g}, {high:g})")
-            return Bounds(low, high, f"Clip({low:g}, {high:g})")
+            said = f"Clip({low:g}, {high:g})"
+            inner = self.bounds(node.input(0), depth) or Bounds(-INF, INF, said)  # a Clip from above may follow a Relu
+            ends = max(low, inner.low), min(high, inner.high)
+            return Bounds(*ends, said) if ends[0] <= ends[1] else Bounds(low, high, said)
         if op in ("Elu", "Celu", "Selu"):
-            default = SELU if op == "Selu" else -1.0
-            low = default if op == "Selu" else -node.number("alpha", 1.0)
+            low = SELU if op == "Selu" else -node.get("alpha", 1.0)
             return Bounds(low, INF, op) if low <= 0 and not (op == "Selu" and node.attributes) else None
         if op in ("Swish", "QuickGelu"):
-            alpha = node.number("alpha", 1.0 if op == "Swish" else 1.702)
+            alpha = node.get("alpha", 1.0 if op == "Swish" else 1.702)
             return Bounds(SWISH / alpha, INF, op) if alpha > 0 else None
         if op == "ThresholdedRelu":
-            return Bounds(0, INF, op) if node.number("alpha", 1.0) >= 0 else None
+            return Bounds(0, INF, op) if node.get("alpha", 1.0) >= 0 else None
         if op == "DequantizeLinear":
             return self._dequantized(node, depth)
         return self._merged(node, depth)
@@ -175,13 +155,13 @@ class Walk:
         b = self.bounds(node.input(0), depth)
         if b is None:
             return None
-        if node.op == "Pad" and node.text("mode", "constant") == "constant":
-            fill = self.graph.scalar(node.input(2)) if node.input(2) else node.number("value", 0.0)
+        if node.op == "Pad" and node.get("mode", "constant") == "constant":
+            fill = self.graph.scalar(node.input(2)) if node.input(2) else node.get("value", 0.0)
             return None if fill is None else replace(b, low=min(b.low, fill), high=max(b.high, fill))
         if node.op == "AveragePool":
-            zeros = node.integer("count_include_pad", 0) and any(node.integers("pads") or ())
+            zeros = node.get("count_include_pad", 0) and any(node.integers("pads") or ())
             return replace(b, low=min(b.low, 0), high=max(b.high, 0)) if zeros else b
-        linear = node.op in ("Resize", "Upsample") and node.text("mode", "nearest") != "cubic"
+        linear = node.op in ("Resize", "Upsample") and node.get("mode", "nearest") != "cubic"
         return b if node.op == "Pad" or linear else None
 
     def _constant(self, name: str) -> Bounds | None:
@@ -212,10 +192,8 @@ class Walk:
         return Bounds(min(corners), max(corners), seen)
 
     def _recurrent(self, node: Node, name: str) -> Bounds | None:
-        given = node.attributes.get("activations")
-        names = tuple(v.decode("utf-8", "replace").lower() for v in given if isinstance(v, bytes)) if given else ()
-        default = DEFAULT_ACTIVATIONS[node.op]
-        if names not in ((), default, default * 2) or name not in node.outputs[:2]:  # the third output is the cell
+        default, names = DEFAULT_ACTIVATIONS[node.op], [v.lower() for v in node.get("activations", [])]
+        if names not in ([], default, default * 2) or name not in node.outputs[:2]:  # the third output is the cell
             return None
         if node.op == "GRU" and node.input(5) and not self._zero(node.input(5)):
             return None  # a GRU mixes the state it starts from into what it gives out

@@ -24,17 +24,17 @@ def norm_before(graph: Graph, name: str, axis: int, width: int) -> tuple[AfterLa
                 return found
         elif node.op.endswith("Normalization"):
             return None
-        moved = _axis_before(graph, node, axis, width)
+        moved = axis_before(graph, node, axis, width)
         if moved is None:
             return None
         name, axis = node.input(0), moved
     return None
 
 
-def _axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
+def axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
     """Where the features lay before a change of shape; None where that cannot be told or the operation is another."""
     rank, before = graph.rank(node.outputs[0]), graph.rank(node.input(0))
-    if node.op in ("Identity", "Dropout") or (node.op == "Cast" and node.integer("to", 0) in (1, 10, 11, 16)):
+    if node.op in ("Identity", "Dropout") or (node.op == "Cast" and node.get("to", 0) in (1, 10, 11, 16)):
         return axis
     if node.op == "Transpose":
         perm = node.integers("perm")
@@ -47,12 +47,12 @@ def _axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
         return None
     axis += rank if axis < 0 else 0
     if node.op == "Flatten":
-        return 1 if before == 2 and axis == 1 and node.integer("axis", 1) == 1 else None
+        return before - 1 if axis == 1 and node.get("axis", 1) % max(before, 1) == before - 1 else None
     if node.op == "Slice":
         given = graph.integers(node.input(3)) if node.input(3) else node.integers("axes")
         return axis if given is not None and axis not in [a % rank for a in given] else None
     if node.op == "Gather":
-        at, index = node.integer("axis", 0) % max(before, 1), graph.rank(node.input(1))
+        at, index = node.get("axis", 0) % max(before, 1), graph.rank(node.input(1))
         if index is None or at <= axis < at + index:
             return None
         return axis if axis < at else axis - index + 1
@@ -62,7 +62,7 @@ def _axis_before(graph: Graph, node: Node, axis: int, width: int) -> int | None:
     if node.op == "Unsqueeze":
         new = [a % rank for a in axes]
         return None if axis in new else axis - sum(a < axis for a in new)
-    if node.op == "Squeeze" or (node.op == "ReduceMean" and not node.integer("keepdims", 1)):
+    if node.op == "Squeeze" or (node.op == "ReduceMean" and not node.get("keepdims", 1)):
         kept = [i for i in range(before) if i not in [a % before for a in axes]]
         return kept[axis] if axis < len(kept) else None
     if node.op == "ReduceMean":  # means over positions stay inside the solid ellipsoid
@@ -94,7 +94,7 @@ def _made(
 ) -> tuple[AfterLayerNorm | AfterRMSNorm, str] | None:
     if node is not None and node.outputs and "axis" in node.attributes:
         rank = graph.rank(node.outputs[0])
-        if node.integer("axis", -1) not in (-1, None if rank is None else rank - 1):
+        if node.get("axis", -1) not in (-1, None if rank is None else rank - 1):
             return None
     parts: list[np.ndarray] = []
     for name, default in ((gain, 1.0), (shift, 0.0)):
