@@ -85,8 +85,15 @@ def test_audit_of_a_pair_of_files(tmp_path):
     assert "with popularity" in r.stdout
     assert "reach no user's top 5" in r.stdout or "reaches no user's top 5" in r.stdout
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 41
-    said = json.loads(run("audit", *pair, "--trained", "factors", "--json", "-").stdout)["factors"]
-    assert said["rescaling"]["left_open"] is False
+    said = json.loads(run("audit", *pair, "--trained", "factors", "--json", "-").stdout)
+    findings = {f["key"]: f for f in said["findings"]}
+    assert "rescaling" not in findings
+    assert said["findings"][0]["key"] == "similar-items"
+    assert "unique" in findings["single-cosine"]["title"]
+    page = tmp_path / "a.html"
+    assert run("audit", *pair, "--html", page).exit_code == 0
+    assert "For similar items use the projected-back cosine" in page.read_text()
+    assert "no user&#x27;s top" in page.read_text()
     assert run("audit", "--users", tmp_path / "u.npy", "--items", tmp_path / "none.npy").exit_code == 2
     bad = run("audit", *pair, "--popularity", tmp_path / "u.npy")
     assert bad.exit_code == 2

@@ -34,7 +34,7 @@ def test_info_says_what_was_read_and_how_it_was_decided(model):
     for said in (
         "5 labels x 2, stored as float64", "W, the only two-dimensional float tensor", "assumed: nothing in the file tells",
         "all inputs", "b, by its name", "soft-cap", "2 of 2; of the differences between rows 2", "0 to 1.118",
-        "1: '<script>'", "2 labels in 1 groups", "bytes read", "padded     none",
+        "1: '<script>'", "2 labels in 1 group", "bytes read", "padded     none",
     ):  # fmt: skip
         assert said in done.stdout, said
     assert "\x1b" not in done.stdout

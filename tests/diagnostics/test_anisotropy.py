@@ -69,7 +69,7 @@ def test_shares_are_shares_and_what_is_about_the_mean_ignores_a_translation(head
     moved = anisotropy(Translation(np.full(head.shape[1], 7.0)).apply(head))
     for name in ("top_share", "isoscore", "effective_rank"):
         assert getattr(moved, name) == pytest.approx(getattr(r, name), abs=1e-6, nan_ok=True)
-    assert r.convention == (head.link == "softmax")
+    assert bool(r.convention) == (head.link == "softmax")
 
 
 def test_a_common_vector_raises_mean_cosine_and_is_called_convention_for_a_softmax():

@@ -96,7 +96,7 @@ def test_npz_is_written_back_as_it_lay(save, turned, tmp_path):
 
 def test_npy_is_written_back(tmp_path):
     np.save(tmp_path / "m.npy", W.astype(np.float64))
-    head = gonio.load(tmp_path / "m.npy")
+    head = gonio.load(tmp_path / "m.npy", link="softmax")
     result = dial(head, 2, 5, cosine=0.25)
     assert export(result, tmp_path / "out").dtype == "float64"
     assert np.array_equal(gonio.load(tmp_path / "out" / "m.npy").W, result.head.W)

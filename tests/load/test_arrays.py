@@ -31,8 +31,8 @@ def test_an_npy_file_is_mapped_and_not_copied(tmp_path):
             np.save(path, np.array(W, dtype=kind, order=order))
             head = gonio.load(path)
             assert np.array_equal(head.W, W.astype(kind).astype(head.W.dtype))
-            assert head.link == "softmax"
-            assert "link" in head.source.assumed
+            assert head.link == "unknown"
+            assert "nothing says what these rows are" in head.source.decided["link"]
             if kind != ">f4":
                 assert mapped(head.rows.stored)
 

@@ -216,9 +216,10 @@ def test_a_base_model_is_an_embedding_table_and_no_tied_head(tmp_path):
         settings = SMALL if config == "BertConfig" else DECODER
         build(architecture, config, **settings).save_pretrained(tmp_path / architecture)
         head = gonio.load(tmp_path / architecture)
-        assert head.link == "cosine"
+        assert head.link == "input"
         assert head.shape == (97, 32)
-        assert "no head" in head.source.decided["link"]
+        assert "reads these rows as its input" in head.source.decided["link"]
+        assert (head.offset_in is not None) == (architecture == "BertModel")  # rotary positions are not added
 
 
 def test_seq2seq_heads_are_read(tmp_path):

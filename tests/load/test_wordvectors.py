@@ -68,9 +68,11 @@ def test_text_gives_words_and_numbers(put, header, end):
     assert head.labels == tuple(WORDS)
     assert np.array_equal(head.W, ROWS)
     assert head.W.dtype == np.float32
-    assert head.link == "cosine"
+    assert head.link == "vectors"
+    assert (head.offset_in is None) == header  # GloVe writes no line of counts, and has biases
+    assert "offset" in source(head).assumed
     assert isinstance(head.inputs, inputs.AllInputs)
-    assert source(head).decided["link"] == "word vectors: a table of embeddings, compared by cosine"
+    assert source(head).decided["link"].startswith("word vectors: one of the two tables")
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])
@@ -78,7 +80,7 @@ def test_binary_gives_words_and_numbers(put, end):
     head = load(put(as_binary(end=end), "vectors.bin"))
     assert head.labels == tuple(WORDS)
     assert np.array_equal(head.W, ROWS)
-    assert head.link == "cosine"
+    assert head.link == "vectors"
 
 
 @pytest.mark.parametrize("raw", [as_text(), as_text(header=False), as_binary()], ids=["word2vec", "glove", "binary"])
@@ -175,11 +177,11 @@ def test_real_file_that_promises_more_than_it_has_is_refused(tmp_path):
 # -- gensim objects -------------------------------------------------------------------------------------------------
 
 
-def test_keyed_vectors_are_a_table_compared_by_cosine(keyed_vectors):
+def test_keyed_vectors_are_one_table_of_two(keyed_vectors):
     kv = keyed_vectors(3)
     kv.add_vectors(WORDS, ROWS)
     head = load(kv)
-    assert head.link == "cosine"
+    assert head.link == "vectors"
     assert head.labels == tuple(WORDS)
     assert np.array_equal(head.W, ROWS)
 
@@ -192,7 +194,7 @@ def test_trained_word2vec_is_a_sigmoid_head_of_its_output_rows(keyed_vectors):
     assert head.link == "sigmoid"
     assert head.labels == tuple(model.wv.index_to_key)
     assert np.array_equal(head.W, model.syn1neg)
-    assert load(model.wv).link == "cosine"
+    assert load(model.wv).link == "vectors"
 
 
 def test_word2vec_with_a_tree_is_refused_with_the_reason(keyed_vectors):

@@ -50,7 +50,10 @@ def test_text_names_the_measure_its_groups_and_both_lists(tmp_path):
     assert "[0.7" in r.output
     small = tmp_path / "small.npy"
     np.save(small, np.eye(3))
-    assert "says nothing" in run(small, "0", "--link", "softmax", "-k", 1).output
+    with pytest.raises(GonioError, match="it says nothing; what tells labels apart must come from inputs"):
+        similar.main([str(small), "0", "--link", "softmax", "-k", "1"], standalone_mode=False)
+    with pytest.raises(GonioError, match=r"nothing says what these rows are.*--link"):
+        similar.main([str(small), "0", "-k", "1"], standalone_mode=False)
 
 
 def test_bad_questions_are_one_sentence(tmp_path):

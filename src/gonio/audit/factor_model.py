@@ -9,17 +9,21 @@ import numpy as np
 from gonio.audit.finding import Finding
 from gonio.audit.subject import Subject
 from gonio.factors.audit import FactorAudit, audit
+from gonio.head import Head
 from gonio.inputs import Observed
 from gonio.progress import Bar
 
 NAMES = 50
 
 
+def is_factor_model(head: Head) -> bool:
+    """Whether the head holds items that are scored by given users."""
+    return isinstance(head.inputs, Observed) and head.link in ("dot", "cosine") and head.shape[0] > 1
+
+
 def factor_model(s: Subject) -> Iterator[Finding]:
     """What is asked of a factor model alone: users and items, and a dot product or a cosine between them."""
     h = s.head
-    if not isinstance(h.inputs, Observed) or h.link not in ("dot", "cosine") or h.shape[0] < 2:
-        return
     with Bar("  factor model") as bar:
         found = audit(h, popularity=s.popularity, k=s.k, on_progress=bar)
     yield _answer(found)

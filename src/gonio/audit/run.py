@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gonio.audit.cosine import cosine
-from gonio.audit.factor_model import factor_model
+from gonio.audit.factor_model import factor_model, is_factor_model
 from gonio.audit.finding import SECTIONS, Finding
 from gonio.audit.instead import instead
 from gonio.audit.odd import odd
@@ -20,7 +20,6 @@ from gonio.audit.subject import Subject
 from gonio.audit.what import what
 from gonio.errors import GonioError
 from gonio.head import Head
-from gonio.inputs import Observed
 
 VERSION = 2  # of the JSON: raised when a field changes its meaning
 QUESTIONS: dict[str, Callable[[Subject], Iterator[Finding]]] = {
@@ -55,7 +54,7 @@ def _needs_link(s: Subject, links: tuple[str, ...]) -> str:
 
 
 def _needs_users(s: Subject) -> str:
-    return "" if isinstance(s.head.inputs, Observed) and s.head.link == "dot" else "it is about factor models (--users, --items)"
+    return "" if is_factor_model(s.head) else "it is about factor models (--users, --items)"
 
 
 def check_keys(keys: Sequence[str], s: Subject) -> None:
@@ -195,7 +194,7 @@ def audit(
     findings: list[Finding] = []
     seconds: dict[str, float] = {}
     unfinished: list[str] = []
-    names = list(QUESTIONS)
+    names = [name for name in QUESTIONS if name != "answer" or is_factor_model(head)]
     for place, name in enumerate(names):
         if on_question is not None:
             on_question(place, len(names), SECTIONS[name].lower())

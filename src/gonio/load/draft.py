@@ -63,7 +63,7 @@ class Draft:
         if self.labels is None and "labels" not in self.decided:
             self.decide("labels", "none found; rows go by their numbers")
         n = self.rows.shape[0]
-        if n == 1 and self.link not in ("sigmoid", "unknown"):
+        if n == 1 and self.link != "sigmoid":
             raise LoadError(
                 f"load: the head of {self.place} has one row; two or more are needed to compare. "
                 f"If it is one yes-or-no score, say link='sigmoid'; if another tensor is meant, name it with tensor=."

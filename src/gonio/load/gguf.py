@@ -33,7 +33,7 @@ def draft(path: Path, tensor: str | None = None) -> Draft:
     if name is None:
         raise model.headless()
     if name != default:
-        role, why = "unknown", "named by the caller"
+        role, why = ("table" if name == "token_embd.weight" else "unknown"), "named by the caller"
     factor, scaling = _logit_scale(model, name) if role == "tokens" else (1.0, "")
     out = Draft(place=model.place, format="gguf", rows=model.rows(name, factor), tensors={"W": name})
     out.decide("weight", f"{name}, {why}")

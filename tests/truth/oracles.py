@@ -1,0 +1,388 @@
+"""For each kind of claim that an audit makes, a function that says whether it is true of the made model.
+
+A claim kind without an oracle fails the suite: see `ORACLES`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tests.truth import brute
+from tests.truth.made import Truth
+
+SCORES = ("softmax", "sigmoid", "dot")
+
+
+def numbers(text: str) -> list[float]:
+    return [float(x.replace(",", "")) for x in re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)]
+
+
+def link(t: Truth, f: dict[str, Any]) -> None:
+    assert f["value"] == t.link
+    assert f["data"]["assumed"] == t.assumed
+    assert (f["state"] == "fact") == (t.link != "unknown" and not t.assumed)
+    assert ("assumed" in f["title"]) == t.assumed
+
+
+def shape(t: Truth, f: dict[str, Any]) -> None:
+    W = t.W.astype(float)
+    softmax = t.link == "softmax"
+    rank = np.linalg.matrix_rank(np.column_stack([W, np.ones(t.n)])) - 1 if softmax else np.linalg.matrix_rank(W)
+    full = min(t.n - 1, W.shape[1]) if softmax else min(W.shape)
+    assert f["value"] == rank
+    assert (f["state"] == "warning") == (rank < full)
+    assert (f["data"]["labels"], f["data"]["dim"]) == W.shape
+
+
+def inputs(t: Truth, f: dict[str, Any]) -> None:
+    said = {"all": "all inputs", "box": "box -1 <= x <= 1", "rms": "after RMSNorm", "layer": "after LayerNorm",
+            "users": f"{0 if t.users is None else len(t.users)} observed embeddings"}[t.kind]  # fmt: skip
+    assert said in f["title"]
+    assert ("assumed" in f["title"]) == (t.kind == "all")
+
+
+def twins(t: Truth, f: dict[str, Any]) -> None:
+    members = [i for i in range(t.n) if brute.equals(t, i)]
+    assert f["value"] == len(members)
+    assert sorted(x for g in f["data"]["groups"] for x in g) == sorted(t.name(i) for i in members)
+
+
+def zero_rows(t: Truth, f: dict[str, Any]) -> None:
+    assert f["value"] == int((~t.W.any(axis=1)).sum())
+
+
+def padded(t: Truth, f: dict[str, Any]) -> None:
+    assert f["value"] == len(t.padded)
+
+
+def single_cosine(t: Truth, f: dict[str, Any]) -> None:
+    words = (f["title"] + " " + f["says"]).lower()
+    adds = "one vector added to all rows" in words and "would change" not in words
+    assert adds == (t.link == "softmax" and t.softcap is None) or t.link in ("vectors", "input")
+    if t.link == "input":
+        assert adds == t.offset
+    assert ("untied" in words) == t.tied
+    assert ("as assumed" in words) == t.assumed
+    fixed = t.link == "cosine" or t.trained == "factors"
+    assert f["state"] == ("fact" if fixed else "open" if t.link in ("unknown",) or (t.link == "input" and not t.offset) else "convention")
+    assert "what was trained" not in words or t.link == "cosine"
+
+
+def reading(t: Truth, f: dict[str, Any]) -> None:
+    assert t.link == "unknown"
+    assert f["value"] in ("softmax", "sigmoid", "dot", "vectors", "cosine", "input")
+
+
+def pair(t: Truth, f: dict[str, Any]) -> None:
+    a, b = (t.index(x) for x in f["data"]["labels"])
+    true = brute.cosines(t.W)[a, b]
+    assert f["value"] == float(true) or abs(f["value"] - true) < 1e-6
+    shown = float(re.search(r" is (-?\d\.\d+)", f["title"])[1])
+    assert abs(shown - true) <= 0.5 * 10 ** -len(f["title"].split(" is ")[1].split()[0].split(".")[1].rstrip(";,")) + 1e-9
+    assert abs(shown) < 1 or abs(true) == 1
+    moves = "equivalent model" in f["title"] and "stays" not in f["title"]
+    assert moves == (t.link not in ("cosine",) and t.trained != "factors" and not (t.link == "input" and not t.offset))
+    if moves:
+        _moved_pair(t, a, b, f)
+
+
+def _moved_pair(t: Truth, a: int, b: int, f: dict[str, Any]) -> None:
+    """Make the equivalent model by hand: the papers' translation, or a map of the plane of the two rows."""
+    W = t.W.astype(float)
+    target = f["data"]["dialled_to"]
+    assert f"{target:.4f}" in f["title"]
+    if f["data"]["by"] == "translation":
+        assert t.softcap is None
+        assert t.link == "softmax" or t.offset
+        v = -(W[a] + W[b]) / 2  # Lemma 3.2: cosine -1
+        assert abs(brute.cosines(W + v)[a, b] + 1) < 1e-9
+        assert target < -0.999
+        if t.link == "softmax":
+            x = np.random.default_rng(0).standard_normal((50, W.shape[1]))
+            p, q = (np.exp(z - z.max(axis=1, keepdims=True)) for z in (x @ W.T + t.bias(), x @ (W + v).T + t.bias()))
+            assert np.allclose(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))
+    else:
+        assert np.linalg.matrix_rank(W[[a, b]]) == 2  # independent rows: any cosine but -1 and 1
+        assert -1 < target < 1
+    if t.link in SCORES:
+        assert f["data"]["measured"] < 1e-8
+
+
+def neighbours_kept(t: Truth, f: dict[str, Any]) -> None:
+    moves = t.link != "cosine" and t.trained != "factors"
+    assert (f["state"] == "convention") == moves
+    if not moves:
+        assert f["value"] == 1.0
+        assert "same in every equivalent model" in f["title"]
+        return
+    assert 0 <= f["value"] <= 1
+    k = f["data"]["k"]
+    assert k < t.n - 1  # a list of everybody tells nothing
+    if "centring" in f["data"]:
+        W, C = t.W.astype(float), brute.cosines(t.W.astype(float) - t.W.astype(float).mean(axis=0))
+        live = [i for i in range(t.n) if W[i].any() and i not in t.padded]
+        kept = [len(set(_lists(brute.cosines(W), k)[i]) & set(_lists(C, k)[i])) / k for i in live]
+        assert f["data"]["asked"] == len(live)
+        assert abs(f["data"]["centring"]["mean"] - np.mean(kept)) < 0.5 / k  # ties may be broken either way
+        assert (t.link == "softmax" and t.softcap is None) or t.offset
+
+
+def _lists(C: np.ndarray, k: int) -> dict[int, list[int]]:
+    C = np.where(np.isnan(C), -2, C)
+    np.fill_diagonal(C, -3)
+    return {i: [int(j) for j in np.argsort(-np.round(C[i], 9), kind="stable")[:k]] for i in range(len(C))}
+
+
+def never_wins(t: Truth, f: dict[str, Any]) -> None:
+    top, by_itself = brute.tops(t), brute.alone(t)
+    never = [i for i in range(t.n) if i not in top]
+    assert f["value"] == len(never)
+    assert sorted(f["data"]["labels"]) == sorted(t.name(i) for i in never)
+    assert f["data"]["wins"] == len(by_itself)
+    assert f["data"]["shared"] == len(top) - len(by_itself)
+    assert (f["state"] == "warning") == bool(never)
+    said = numbers(f["title"])
+    if never:
+        assert said[:2] == [len(never), t.n]
+    if len(top) > len(by_itself):
+        assert len(top) - len(by_itself) in said
+    if t.kind == "users":
+        assert "mean of the others" not in f["says"]
+        assert f"the {len(t.users)} embeddings given" in f["title"]
+    assert ("hull" in f["says"]) <= (t.b is None and t.kind == "all")
+    if f["data"]["smallest_margin"] is not None and by_itself:
+        assert f["data"]["smallest_margin"] > 0
+
+
+def shared_top(t: Truth, f: dict[str, Any]) -> None:
+    top, by_itself = brute.tops(t), brute.alone(t)
+    shared = sorted(set(top) - set(by_itself))
+    assert f["value"] == len(shared)
+    assert sorted(x for g in f["data"]["groups"] for x in g) == sorted(t.name(i) for i in shared)
+
+
+def padded_wins(t: Truth, f: dict[str, Any]) -> None:
+    able = [i for i in t.padded if i in brute.tops(t)]
+    assert f["value"] == len(able)
+    assert (f["state"] == "warning") == bool(able)
+    assert numbers(f["title"])[:2] == [len(able), len(t.padded)]
+
+
+def ties(t: Truth, f: dict[str, Any]) -> None:
+    asked = f["data"]["asked"]
+    assert 0 <= f["value"] <= asked
+    for a, b in f["data"]["cannot"]:
+        i, j = t.index(a), t.index(b)
+        assert _tie_margin(t, i, j) < 1e-6, (a, b)
+    assert f["value"] + len(f["data"]["cannot"]) + f["data"]["undecided"] == asked
+
+
+def _tie_margin(t: Truth, i: int, j: int) -> float:
+    """The largest margin over the others where i and j are equal, by the program for one of them within a thin strip."""
+    from dataclasses import replace
+
+    V, c = brute.reduced(t)
+    keep = [k for k in range(t.n) if k != j]
+    # On the hyperplane where both are equal i stands for the pair: drop j and add the equality as two opposite rows.
+    from scipy.optimize import linprog
+
+    d = V.shape[1]
+    others = [k for k in keep if k != i and k not in brute.equals(t, i) and k not in brute.equals(t, j)]
+    if not others:
+        return 1.0
+    cuts, rhs = np.zeros((0, d + 1)), np.zeros(0)
+    for _ in range(300):
+        found = linprog(
+            np.r_[np.zeros(d), -1.0],
+            A_ub=np.vstack([np.column_stack([V[others] - V[i], np.ones(len(others))]), cuts]),
+            b_ub=np.r_[c[i] - c[others], rhs],
+            A_eq=np.r_[V[i] - V[j], 0.0][None],
+            b_eq=[c[j] - c[i]],
+            bounds=[((t.low, t.high) if t.kind == "box" else (-1e4, 1e4))] * d + [(None, 1.0)],
+        )
+        if found.status != 0:
+            return -1.0
+        length = np.linalg.norm(found.x[:d])
+        if t.kind not in ("rms", "layer") or length <= np.sqrt(d) * (1 + 1e-9):
+            break
+        cuts, rhs = np.vstack([cuts, np.r_[found.x[:d] / length, 0.0]]), np.r_[rhs, np.sqrt(d)]
+    assert replace is not None
+    return float(found.x[-1])
+
+
+def never_on(t: Truth, f: dict[str, Any]) -> None:
+    if t.kind == "box":
+        off = [i for i in range(t.n) if brute.logit_range(t, i)[1] <= 0]
+    else:  # over all inputs a row that is not zero reaches every logit
+        off = [i for i in range(t.n) if not t.W[i].any() and t.bias()[i] <= 0]
+    assert f["value"] == len(off)
+    assert f["data"]["labels"] == [t.name(i) for i in off]
+
+
+def never_off(t: Truth, f: dict[str, Any]) -> None:
+    if t.kind == "box":
+        on = [i for i in range(t.n) if brute.logit_range(t, i)[0] >= 0]
+    else:
+        on = [i for i in range(t.n) if not t.W[i].any() and t.bias()[i] >= 0]
+    assert f["value"] == len(on)
+    assert f["data"]["labels"] == [t.name(i) for i in on]
+
+
+def patterns(t: Truth, f: dict[str, Any]) -> None:
+    count = f["data"]["count"]
+    assert ("at most" in f["title"]) == (not f["data"]["exact"] or t.kind != "all")
+    if count.startswith("about"):
+        return
+    claimed = int(count.replace(",", ""))
+    if t.link == "sigmoid":
+        met = brute.sign_patterns(t)
+        whole = {x for x in met if 0 not in x}
+        assert len(whole) <= claimed
+        if "label sets" in t.more:
+            assert claimed in t.more["label sets"]
+            assert all(str(x) in f["title"] + f["says"] + " ".join(f["data"]["notes"]) for x in t.more["label sets"])
+        elif f["data"]["exact"]:
+            assert len(whole) > 0.97 * claimed
+    else:
+        V, c = t.W.astype(float), t.bias().astype(float)
+        distinct = [i for i in range(t.n) if not any(j < i for j in brute.equals(t, i))]
+        met = brute.orders(V[distinct], c[distinct])
+        assert len(met) <= claimed or not f["data"]["exact"]
+        if f["data"]["exact"] and claimed < 200:
+            assert len(met) == claimed
+
+
+def similarity(t: Truth, f: dict[str, Any]) -> None:
+    wanted = {
+        "softmax": "whitened-centred cosine", "sigmoid": "whitened cosine", "dot": "projected-back cosine",
+        "cosine": "cosine", "vectors": None, "input": None,
+    }[t.link]  # fmt: skip
+    W = t.W.astype(float)
+    if t.link == "softmax" and np.linalg.matrix_rank(W - W.mean(axis=0)) >= t.n - 1:
+        wanted = None  # every pair of every such head has one value
+    assert f["value"] == wanted
+    if wanted is None:
+        assert f["state"] == "open"
+        assert "Report" not in f["title"]
+
+
+def lists_agree(t: Truth, f: dict[str, Any]) -> None:
+    assert t.link != "cosine"
+    assert 0 <= f["value"] <= 1
+    if t.link == "dot":
+        for row in f["data"]["lists"]:
+            i = t.index(row["label"])
+            true = _lists(brute.projected_back(t), len(row["instead"]))[i]
+            assert len(set(map(t.index, row["instead"])) - set(true)) <= 1  # equal rows may change places
+
+
+def cosine_against(t: Truth, f: dict[str, Any]) -> None:
+    assert t.link != "cosine"
+    C = brute.cosines(t.W)
+    other = brute.projected_back(t) if t.link == "dot" else _whitened(t)
+    for a, b, x, y in f["data"]["largest_gaps"]:
+        i, j = t.index(a), t.index(b)
+        assert abs(C[i, j] - x) < 1e-5
+        assert abs(other[i, j] - y) < 1e-5
+
+
+def _whitened(t: Truth) -> np.ndarray:
+    V = brute.reduced(t)[0] if t.kind == "layer" else t.W.astype(float)
+    if t.link == "softmax":
+        V = V - V.mean(axis=0)
+    hat = V @ np.linalg.pinv(V, rcond=1e-10)
+    size = np.sqrt(np.diag(hat))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return hat / np.outer(size, size)
+
+
+def anisotropy(t: Truth, f: dict[str, Any]) -> None:
+    C = brute.cosines(t.W)
+    live = np.flatnonzero(t.W.any(axis=1))
+    true = np.mean([C[i, j] for i in live for j in live if i != j])
+    assert abs(f["value"] - true) < 1e-6
+    W = t.W.astype(float)
+    share = (W.mean(axis=0) ** 2).sum() / (W**2).sum(axis=1).mean()
+    assert abs(f["data"]["mean_share"] - share) < 1e-6
+    assert abs(numbers(f["title"])[0] - true) <= 0.005 + 1e-9
+    if "No common offset" in f["says"]:
+        assert true < 0.1
+        assert share < 0.5
+    if "changes no prediction" in f["says"]:
+        assert t.link == "softmax"
+        assert t.softcap is None
+        assert ("untied" in f["says"]) == t.tied
+
+
+def hubness(t: Truth, f: dict[str, Any]) -> None:
+    assert abs(f["value"]) < 20
+    assert 0 <= f["data"]["antihub_rate"] <= 1
+
+
+def norms(t: Truth, f: dict[str, Any]) -> None:
+    size = np.linalg.norm(t.W.astype(float), axis=1)
+    assert abs(f["value"] - np.median(size)) < 1e-6
+    low, high = numbers(f["title"])[:2]
+    assert abs(low - size.min()) <= 0.01 * max(size.min(), 1e-9)
+    assert abs(high - size.max()) <= 0.01 * size.max()
+
+
+def near_duplicates(t: Truth, f: dict[str, Any]) -> None:
+    C = brute.cosines(t.W)
+    pairs = [(i, j) for i in range(t.n) for j in range(i) if C[i, j] >= 0.999 and j not in brute.equals(t, i)]
+    assert f["value"] == len(pairs)
+
+
+def similar_items(t: Truth, f: dict[str, Any]) -> None:
+    assert f["section"] == "answer"
+    assert f["value"] == "projected-back cosine"
+    assert f["data"]["trained"] == t.trained
+    assert ("arbitrary" in f["says"]) == (t.trained == "product")
+    k = round(numbers(re.search(r"each item's (\d+) nearest", f["says"])[1])[0])
+    kept = [len(set(_lists(brute.cosines(t.W), k)[i]) & set(_lists(brute.projected_back(t), k)[i])) / k for i in range(t.n)]
+    assert abs(f["data"]["kept"] - np.mean(kept)) < 0.02  # equal items may change places
+
+
+def rescaling(t: Truth, f: dict[str, Any]) -> None:
+    assert t.trained == "product"
+    assert f["state"] == "convention"
+    assert 0 <= f["value"] <= 1
+
+
+def never_first(t: Truth, f: dict[str, Any]) -> None:
+    never = [i for i in range(t.n) if i not in brute.tops(t, "all")]
+    assert f["value"] == len(never)
+    assert f["data"]["labels"] == [t.name(i) for i in never]
+    shared = [i for i in brute.tops(t, "all") if brute.equals(t, i)]
+    assert (f"{len(shared)} more share" in f["title"]) == bool(shared)
+
+
+def never_shown(t: Truth, f: dict[str, Any]) -> None:
+    k = int(re.search(r"top (\d+)", f["title"])[1])
+    z = t.users @ t.W.T
+    shown = {int(j) for row in z for j in np.argsort(-row, kind="stable")[:k]}
+    twins = {j for i in shown for j in brute.equals(t, i)}
+    hidden = set(range(t.n)) - shown
+    assert abs(f["value"] - len(hidden)) <= len(twins & hidden)
+
+
+def norm_popularity(t: Truth, f: dict[str, Any]) -> None:
+    from scipy.stats import spearmanr
+
+    true = spearmanr(np.linalg.norm(t.W, axis=1), t.W @ t.users.mean(axis=0)).statistic
+    assert abs(f["value"] - true) < 1e-6
+    assert "mean score" in f["title"]
+
+
+ORACLES = {
+    "link": link, "shape": shape, "inputs": inputs, "twins": twins, "zero-rows": zero_rows, "padded": padded,
+    "single-cosine": single_cosine, "reading": reading, "pair": pair, "neighbours-kept": neighbours_kept,
+    "never-wins": never_wins, "shared-top": shared_top, "padded-wins": padded_wins, "ties": ties, "never-on": never_on,
+    "never-off": never_off, "patterns": patterns, "similarity": similarity, "lists-agree": lists_agree,
+    "cosine-against": cosine_against, "anisotropy": anisotropy, "hubness": hubness, "norms": norms,
+    "near-duplicates": near_duplicates, "similar-items": similar_items, "rescaling": rescaling, "never-first": never_first,
+    "never-shown": never_shown, "norm-popularity": norm_popularity,
+}  # fmt: skip
