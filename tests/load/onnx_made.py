@@ -12,8 +12,8 @@ from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.load.onnx import draft
 
-onnx = pytest.importorskip("onnx")
-ort = pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed; make test installs it")
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; make test installs it")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 N, D = 7, 8

@@ -14,8 +14,8 @@ import pytest
 import gonio
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative
 
-torch = pytest.importorskip("torch", reason="torch is not installed; .ci/run installs it")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed; .ci/run installs it")
+torch = pytest.importorskip("torch", reason="torch is not installed; make test installs it")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed; make test installs it")
 pytestmark = pytest.mark.filterwarnings("ignore")  # transformers' own
 
 SMALL = dict(vocab_size=97, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)

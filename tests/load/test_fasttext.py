@@ -129,7 +129,7 @@ def test_one_sentence_for_nan(tmp_path, table):
     "name", ["lee_fasttext_new.bin", "crime-and-punishment.bin", "toy-model.bin", "toy-model-pretrained.bin"]
 )
 def test_real_models_read_as_gensim_reads_them(tmp_path, name):
-    pytest.importorskip("gensim")
+    pytest.importorskip("gensim", reason="gensim is not installed; make test installs it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from gensim.models._fasttext_bin import load as reference

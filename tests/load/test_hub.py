@@ -11,12 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 import gonio
 from gonio import GonioError
 
-pytest.importorskip("huggingface_hub")
+_safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed; make test installs it")
+save_file = _safetensors.save_file
+
+pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed; make test installs it")
 rng = np.random.default_rng(0)
 W = rng.standard_normal((4000, 16)).astype(np.float16)
 BODY = rng.standard_normal((500_000,)).astype(np.float32)  # the rest of the model, which nobody should fetch

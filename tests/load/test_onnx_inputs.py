@@ -202,7 +202,7 @@ def test_sixteen_bit_activations_may_pass_a_bound_by_their_rounding(tmp_path):
 @pytest.mark.filterwarnings("ignore")  # the exporter warns of its own age
 @pytest.mark.parametrize("kind", ["LayerNorm", "GELU", "SiLU", "Hardswish", "LSTM", "GRU"])
 def test_what_torch_exports_is_read(kind, tmp_path):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed; make test installs it")
 
     class Net(torch.nn.Module):
         def __init__(self):

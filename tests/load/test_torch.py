@@ -11,7 +11,7 @@ import gonio
 from gonio import GonioError
 from tests import real
 
-torch = pytest.importorskip("torch", reason="torch is not installed; .ci/run installs it")
+torch = pytest.importorskip("torch", reason="torch is not installed; make test installs it")
 
 
 def network():

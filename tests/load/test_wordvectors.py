@@ -51,7 +51,7 @@ def put(tmp_path):
 
 @pytest.fixture(scope="module")
 def keyed_vectors():
-    pytest.importorskip("gensim")
+    pytest.importorskip("gensim", reason="gensim is not installed; make test installs it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from gensim.models import KeyedVectors

@@ -243,7 +243,7 @@ def best_in_ball(head: Head, i: int) -> float:
 
 
 def test_rxnmapper_after_its_layer_norm_against_a_convex_solve(tmp_path):
-    pytest.importorskip("torch", reason="torch is not installed; .ci/run installs it")
+    pytest.importorskip("torch", reason="torch is not installed; make test installs it")
     import gonio
 
     folder = real.extract("rxnmapper", "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k", tmp_path)

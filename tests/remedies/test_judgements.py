@@ -15,7 +15,7 @@ from gonio.remedies.remedy import spearman
 from gonio.similarity import measure, score_to_percentile, word_rotators_distances
 from tests import real
 
-pytest.importorskip("tokenizers")
+pytest.importorskip("tokenizers", reason="tokenizers is not installed; make test installs it")
 
 
 @pytest.fixture(scope="module")

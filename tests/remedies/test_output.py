@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from gonio.remedies import Center, LengthAsFeature, Normalize, RemoveTopComponents, Standardize, Whiten
 
-pandas = pytest.importorskip("pandas")
+pandas = pytest.importorskip("pandas", reason="pandas is not installed; make test installs it")
 TABLE = pandas.DataFrame(
     np.random.default_rng(0).normal(size=(40, 4)) + 1, columns=list("abcd"), index=[f"row {i}" for i in range(40)]
 )
