@@ -133,7 +133,9 @@ def test_a_bias_after_a_norm_leaves_no_clear_pair_open():
     assert verdict.margin > 0.5
 
 
-@pytest.mark.parametrize("inputs", [None, Nonnegative(), Box(-1, 1), AfterRMSNorm(np.ones(2)), AfterLayerNorm(np.ones(2))])
+@pytest.mark.parametrize(
+    "inputs", [None, Nonnegative(), Box(-1, 1), AfterRMSNorm(np.ones(2)), AfterLayerNorm(np.ones(2))]
+)
 def test_two_labels_tie_where_they_are_equal_somewhere(inputs):
     def answer(bias):
         verdict = can_tie(Head([[2.0, 1.0], [0.0, 0.0]], [bias, 0.0], link="softmax", inputs=inputs), 0, 1)
@@ -164,7 +166,9 @@ def test_observed_embeddings_at_which_two_labels_are_equal_on_top_are_found():
 def test_wide_heads_with_a_shifted_norm_are_decided():
     rng = np.random.default_rng(0)
     inputs = AfterLayerNorm(rng.random(32) + 0.5, 0.3 * rng.standard_normal(32))
-    head = Head(rng.standard_normal((400, 32)).astype(np.float32), rng.standard_normal(400), link="softmax", inputs=inputs)
+    head = Head(
+        rng.standard_normal((400, 32)).astype(np.float32), rng.standard_normal(400), link="softmax", inputs=inputs
+    )
     result = can_tie(head, pairs=rng.permutation(400)[:60].reshape(30, 2).tolist())
     assert "undecided" not in result.answers
     assert "program" in result.stage

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The part of the ball where two scores are equal (the whole ball for a question without a tie)."""
+    """A part of the ball: where two scores are equal, or all of it."""
 
     across: Float[np.ndarray, " reduced"]  # V_a - V_b
     constant: float  # c_a - c_b
@@ -57,18 +57,21 @@ class Slice:
     radius: float
 
     @classmethod
-    def of(cls, problem: Problem, tie: tuple[int, int] | None) -> Slice | None:
-        """None where the two scores are equal nowhere in the ball."""
+    def whole(cls, problem: Problem) -> Slice:
+        """The ball itself."""
         assert problem.radius is not None
-        d = problem.V.shape[1]
-        if tie is None:
-            return cls(np.zeros(d), 0.0, np.zeros(d), problem.radius)
-        a, b = tie
+        zero = np.zeros(problem.V.shape[1])
+        return cls(zero, 0.0, zero, problem.radius)
+
+    @classmethod
+    def of(cls, problem: Problem, a: int, b: int) -> Slice | None:
+        """Where the scores of two labels are equal; None where they are so nowhere in the ball."""
+        assert problem.radius is not None
         across = problem.V[a].astype(np.float64) - problem.V[b]
         constant = float(problem.c[a] - problem.c[b])
         square = float(across @ across)
         if square == 0:
-            return cls(across, 0.0, np.zeros(d), problem.radius) if constant == 0 else None
+            return cls.whole(problem) if constant == 0 else None
         left = problem.radius**2 - constant**2 / square
         return cls(across, constant, -constant / square * across, float(np.sqrt(left))) if left > 0 else None
 
@@ -93,11 +96,15 @@ class Slice:
         return s if abs(s) * np.sqrt(square) > SLIGHT * size else 0.0
 
 
-def solve(problem: Problem, lowest: Lowest, tie: tuple[int, int] | None = None) -> Answer | None:
-    """The answer of one program; None where the slice of a tie is empty."""
-    part = Slice.of(problem, tie)
-    if part is None:
-        return None
+def solve_tie(problem: Problem, lowest: Lowest, a: int, b: int) -> Answer | None:
+    """The answer of one program for inputs at which labels a and b are equal; None where there are none."""
+    part = Slice.of(problem, a, b)
+    return None if part is None else solve(problem, lowest, part)
+
+
+def solve(problem: Problem, lowest: Lowest, part: Slice | None = None) -> Answer:
+    """The answer of one program over the ball, or a slice of it."""
+    part = Slice.whole(problem) if part is None else part
     best, most, z = -np.inf, np.inf, part.centre
     at, asked = z, np.zeros((0, 2), np.int64)
     G, h = np.zeros((0, len(z))), np.zeros(0)

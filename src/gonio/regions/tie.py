@@ -229,7 +229,7 @@ def _claims(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple[Cert
         at = observed.tied(head, a, b, np.zeros(0, np.int64))
         yield apart if at is None else Ties(head.digest, a, b, *[head.inputs.F[at].astype(np.float64)] * 2), np.inf
     elif problem.shape == "ball":
-        answer = ball_program.solve(problem, partial(_lowest, a, b), (a, b))
+        answer = ball_program.solve_tie(problem, partial(_lowest, a, b), a, b)
         if answer is None:
             yield apart, 0.0
             return
@@ -269,7 +269,9 @@ def _both_sides(head: Head, found: TieProposals, k: int, a: int, b: int) -> tupl
     return (z, z) if problem.shape == "points" else _around(head, problem, z, float(found.margin[k]), a, b)
 
 
-def _around(head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+def _around(
+    head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Two inputs around z: at one a is not below b, at the other b is not below a.
 
     The proposed z has equal scores only up to rounding, so it is moved along +-(V_a - V_b), in the coordinates that
