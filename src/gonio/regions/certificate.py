@@ -226,7 +226,7 @@ class NeverTies(Certificate):
             rows, c = mean.exactly()
             exactly = exact_supremum(head, Dyadic.of(np.ones(1)).whole, rows, c)
             values.append(np.inf if exactly is None else exactly)
-            # The ball is open: where the lead is above 0 at its centre and reaches 0 on its surface, it is above inside.
+            # The ball is open: a lead above 0 at its centre that reaches 0 on its surface is above 0 inside.
             open_ball |= exactly is not None and is_ball(head) and c[0].ratio()[0] > 0
         if open_ball and not np.nanmin(values) < 0:
             return 0.0
