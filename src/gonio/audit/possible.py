@@ -142,6 +142,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     count = p.count if exact else p.most
     share = _quotient(count, p.conceivable)
     few = share < 1
+    near = p.near_degenerate if exact else None
     yield Finding(
         "patterns",
         "possible",
@@ -150,7 +151,8 @@ def _patterns(s: Subject) -> Iterator[Finding]:
         "fact",
         share,
         (
-            f"Counted exactly{', each one proven' if exact else ''}."
+            "Counted exactly, each one proven."
+            + (f" So the numbers are as stored; {near} there are {near.count:,}." if near else "")
             if exact
             else "The closed form for general position; no head of this shape has more."
         )
