@@ -1,7 +1,8 @@
 """Degeneracies that rounding breaks: a second reading of a head whose numbers were meant to be others.
 
-Points that lie on one line on paper (.8, .55, 1) do not once the decimals are rounded to floats, and a listing that takes
-floats as the rationals they are then finds label sets in slivers as thin as the rounding. There are two other readings:
+Points that lie on one line on paper (.8, .55, 1) do not once the decimals are rounded to floats, and a listing that
+takes floats as the rationals they are then finds label sets in slivers as thin as the rounding. There are two other
+readings:
 
     decimals    each number is the shortest decimal that its float prints as: 0.55, not 0.55000000000000004441. Exact
                 arithmetic again, and the one taken where the numbers have few digits

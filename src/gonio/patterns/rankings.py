@@ -362,7 +362,8 @@ def rankings(
 
     RP(W) = { the order of W x + b : x, no two scores equal } = SP(BW)
 
-    exact, tol, decimals, limit: as in `label_sets`. drop_twins: where labels have equal rows, rank the first of each group.
+    exact, tol, decimals, limit: as in `label_sets`. drop_twins: where labels have equal rows, rank the first of each
+    group.
 
     >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
     >>> len(rankings(square)), [0, 3, 1, 2] in rankings(square)
