@@ -213,6 +213,15 @@ def test_equal_rows_are_no_near_duplicates_and_a_pair_is_named_once():
     assert len(set(gaps)) == len(gaps)
 
 
+def test_all_near_duplicates_are_counted_and_serve_as_the_reference_of_untrained_rows():
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(200, 12))
+    W[:20] = W[0] + 1e-3 * rng.normal(size=(20, 12))
+    a = audit(Head(W, link="softmax"))
+    assert a["near-duplicates"].value == 190
+    assert "a cluster of 20 nearly equal rows, assumed to be untrained" in a["undertrained"].says
+
+
 def test_the_hull_is_named_only_where_it_decides():
     W = np.vstack([np.eye(2), -np.eye(2), [[0.1, 0.1]]])
     assert "hull" in audit(Head(W, link="softmax"))["never-wins"].says

@@ -63,6 +63,19 @@ def test_patterns_are_counted_listed_and_saved(model, tmp_path):
     assert counted["count"] + int(counted["impossible"]) == 24
 
 
+def test_both_readings_of_decimals_are_printed(tmp_path):
+    path = tmp_path / "figure4.npz"
+    A = np.array([[-0.8, 1], [0.8, 1], [0.55, -0.5], [-1, -1], [1, -1]])
+    np.savez(path, W=np.hstack([np.ones((5, 1)), A]))
+    out = run("patterns", path, "--link", "sigmoid")
+    assert "label sets 22 of 32" in out
+    assert "exactly as stored: 22; with the numbers read as the decimals they print as" in out
+    assert "zero: 20" in out
+    assert "label sets 20 of 32" in run("patterns", path, "--link", "sigmoid", "--decimals")
+    counted = json.loads(run("patterns", path, "--link", "sigmoid", "--json"))
+    assert (counted["count"], counted["near_degenerate"]["count"]) == (22, 20)
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -124,6 +124,37 @@ def test_bad_lists_are_refused():
         hubness(Head([[1.0]], link="softmax"), 1)
 
 
+@pytest.mark.parametrize(("members", "pairs"), [(17, 136), (60, 1770)])
+def test_every_pair_of_a_large_group_is_counted(members, pairs):
+    rng = np.random.default_rng(members)
+    W = rng.standard_normal((300, 24)).astype(np.float32)
+    W[:members] = W[0] + 1e-3 * rng.standard_normal((members, 24))
+    r = near_duplicates(Head(W, link="softmax"))
+    assert (r.count, len(r.pairs), r.equal) == (pairs, pairs, 0)
+    assert r.groups == (tuple(range(members)),)
+
+
+@pytest.mark.parametrize("cosine", [0.999, 0.9, 0.2, -0.5])
+def test_near_duplicates_are_those_of_the_whole_matrix(cosine):
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((150, 6))
+    W[40:80] = W[rng.integers(0, 5, 40)] * rng.uniform(0.5, 2, (40, 1)) + 0.02 * rng.standard_normal((40, 6))
+    W[90:94], W[100] = W[90], 0
+    head = Head(W, link="softmax")
+    U = W / np.where(W.any(axis=1), np.linalg.norm(W, axis=1), np.nan)[:, None]
+    true = {(i, j) for i in range(150) for j in range(i + 1, 150) if U[i] @ U[j] >= cosine}
+    r = near_duplicates(head, cosine)
+    assert r.count == len(true)
+    assert {tuple(p) for p in r.pairs.tolist()} == true
+    assert r.equal == 6
+
+
+def test_more_pairs_than_are_held_are_counted_all_the_same(monkeypatch):
+    monkeypatch.setattr("gonio.diagnostics.duplicates.HELD", 100)
+    r = near_duplicates(Head(np.ones((50, 3)) + 1e-6 * np.arange(150).reshape(50, 3), link="softmax"))
+    assert (r.count, len(r.pairs), len(r.groups[0])) == (1225, 100, 50)
+
+
 def test_near_duplicates_are_found_with_their_groups():
     rng = np.random.default_rng(4)
     W = rng.standard_normal((200, 16))

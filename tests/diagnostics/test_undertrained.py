@@ -92,6 +92,26 @@ def test_without_a_reference_there_are_no_candidates_and_it_says_so():
     assert "No label is known to be unused" in r.explain()
 
 
+def test_a_tight_cluster_is_the_reference_where_no_label_is_known_to_be_unused():
+    W, which = planted(untrained=41)
+    W[which[:30]] = W[which[0]] + 1e-3 * np.random.default_rng(5).standard_normal((30, 24))
+    r = undertrained(Head(W, link="softmax"))
+    assert set(which[:30].tolist()) <= set(r.reference.tolist()) <= set(which.tolist())
+    assert r.how == f"a cluster of {len(r.reference)} nearly equal rows, assumed to be untrained"
+    left = set(which.tolist()) - set(r.reference.tolist())
+    assert left <= set(r.candidates.tolist())
+    assert "assumed to be untrained" in r.explain()
+
+
+def test_rows_that_share_an_offset_are_no_cluster():
+    W = np.random.default_rng(0).standard_normal((200, 8)) + 1000
+    r = undertrained(Head(W, link="softmax"))
+    assert r.how == "none found"
+    twins = np.random.default_rng(0).standard_normal((200, 8))
+    twins[1] = twins[0]  # two equal rows are no cluster either
+    assert undertrained(Head(twins, link="softmax")).how == "none found"
+
+
 def test_who_can_never_win_is_told_with_the_candidates():
     W = np.random.default_rng(3).standard_normal((60, 2))
     W[:6] = 0.01 * np.random.default_rng(4).standard_normal((6, 2)) + [0.3, 0.1]  # inside the hull: they never win

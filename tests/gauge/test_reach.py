@@ -202,3 +202,37 @@ def test_every_cosine_inside_the_range_is_met_by_some_rescaling():
     assert user_item([3, 1], [1, 1]).high == 1  # all products positive: |p.q| = sum |p_l q_l|
     best = np.sqrt(np.array([1, 2]) / np.array([3, 1]))
     assert cosine(np.array([3, -1]) * best, np.array([1, 2]) / best) == pytest.approx(user_item([3, -1], [1, 2]).high)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_parallel_already_are_not_moved(seed):
+    a = np.random.default_rng(seed).standard_normal(5)
+    for factor in (1.0, 2.0, 0.5, 2.0**-40):
+        assert smallest_translation(a, factor * a, 1).length == 0
+        assert smallest_translation(a, -factor * a, -1).length == 0
+    assert smallest_translation([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], 1).length == 0
+    assert smallest_translation([1.0, 2.0], [2.0, 4.0 + 1e-6], 1).length > 0
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-300, 1e200, 1.0])
+def test_ranges_do_not_depend_on_how_long_the_vectors_are(scale):
+    rng = np.random.default_rng(0)
+    assert str(item_item([scale], [scale])) == "1 only"
+    assert str(item_item([scale], [-scale])) == "-1 only"
+    assert str(item_item([1.0, scale], [1.0, -scale])) == "(-1, 1)"
+    for _ in range(20):
+        x, y = rng.integers(-3, 4, (2, 3)).astype(float)
+        if not x.any() or not y.any():
+            continue
+        power = 2.0 ** np.round(np.log2(scale))
+        for ask in (item_item, user_item):
+            assert ask(power * x, power * y) == ask(x, y)
+    d = diagonal_for([scale, 2 * scale], [3 * scale, -scale], 0.5)
+    a, b = np.array([1.0, 2.0]) / d, np.array([3.0, -1.0]) / d
+    assert cosine(a, b) == pytest.approx(0.5)
+
+
+def test_ratios_beyond_floats_are_told_apart():
+    reach = item_item([1e-300, 1.0], [1.0, 1e-300])
+    assert (reach.low, reach.high_reached) == (0.0, False)
+    assert user_item([1e-300, 1.0], [1e-300, 0.0]).high == 1.0

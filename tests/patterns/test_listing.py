@@ -396,3 +396,51 @@ def test_sign_patterns_depend_on_the_column_space_alone():
     W = rng.integers(-3, 4, size=(6, 3)).astype(float)
     M = np.array([[1.0, 2, 0], [0, 1, 3], [2, 0, 1]])
     assert made.as_set(label_sets(sigmoid(W)).to_array()) == made.as_set(label_sets(sigmoid(W @ M)).to_array())
+
+
+FIGURE_4 = (
+    [[-0.8, 1], [0.8, 1], [0.55, -0.5], [-1, -1], [1, -1]],
+    [[-1, 1], [1, 1], [0.35, -0.5], [-0.8, -1], [0.8, -1]],
+)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("points", FIGURE_4)
+def test_decimals_that_floats_miss_have_two_readings(points, kind):
+    X = np.array(points, kind)
+    sets = label_sets(Head(np.hstack([np.ones((5, 1), kind), X]), link="sigmoid"))
+    orders = rankings(Head(X, link="softmax"))
+    for found, stored, meant in ((sets, 22, 20), (orders, 18, 14)):
+        assert (found.count, found.near_degenerate.count) == (stored, meant)
+        assert found.near_degenerate.reading == "decimals"
+        assert found.to_dict()["near_degenerate"]["count"] == meant
+    assert sets.near_degenerate.minors == 1
+    assert len(label_sets(sets.head, decimals=True)) == 20
+    assert made.as_set(rankings(orders.head, decimals=True).to_array()) < made.as_set(orders.to_array())
+
+
+def test_roots_that_floats_miss_are_read_with_a_tolerance():
+    from gonio.patterns.counterexamples import scaled_row
+
+    figure = scaled_row()
+    for head, count in ((figure.first, 16), (figure.second, 28)):
+        near = rankings(head).near_degenerate
+        assert (near.reading, near.count) == ("tolerance", count)
+        assert label_sets(head.replace(link="sigmoid")).near_degenerate.count == 8
+
+
+def test_heads_far_from_degenerate_have_one_reading():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        W = rng.normal(size=(6, 3)).astype(np.float32 if seed % 2 else np.float64)
+        for found in (label_sets(Head(W, link="sigmoid")), rankings(Head(W.round(1 + seed % 3), link="softmax"))):
+            near = found.near_degenerate
+            assert near is None or near.reading == "decimals"
+    assert label_sets(Head([[1, 2], [3, 4], [5, 6.5]], link="sigmoid")).near_degenerate is None
+
+
+def test_numbers_with_many_digits_are_no_decimals():
+    with pytest.raises(GonioError, match="too many digits"):
+        label_sets(Head([[np.sqrt(0.5), 1]], link="sigmoid"), decimals=True)
+    with pytest.raises(GonioError, match="tol= was given"):
+        rankings(Head([[0.5, 1], [1, 2]], link="softmax"), decimals=True, tol=1e-9)

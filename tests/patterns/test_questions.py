@@ -27,6 +27,7 @@ from gonio.regions import proof
 from gonio.regions.claim import CertificateError
 from gonio.regions.comparison import NOBODY, ZERO, Impossible, Open, Possible
 from tests.patterns import made
+from tests.small_heads import CLEAR, KINDS, comparison_margin, small_head
 from tests.strategies import heads, tables
 
 
@@ -110,6 +111,62 @@ def test_what_inputs_of_the_head_do_is_never_called_impossible(inputs, bias):
     assert {"no"} <= set(answers.values())
     if isinstance(inputs, Observed):
         assert {s for s, a in answers.items() if a == "yes"} == seen
+
+
+def asked_of(head, rng):
+    """A label set, an order and a top set of a small head: the answer, and the judge's margin."""
+    n = head.shape[0]
+    signs = rng.integers(-1, 2, n)
+    signs[0] = signs[0] or 1
+    on, off = np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)
+    above, below = (
+        np.where(signs > 0, np.arange(n), ZERO)[signs != 0],
+        np.where(signs < 0, np.arange(n), ZERO)[signs != 0],
+    )
+    yield (
+        can_label(head.replace(link="sigmoid"), on=on.tolist(), off=off.tolist()),
+        comparison_margin(head, above, below),
+    )
+    order = rng.permutation(n)[: rng.integers(2, n + 1)]
+    yield can_rank(head, order.tolist()), comparison_margin(head, order[:-1], order[1:])
+    top, others = np.split(rng.permutation(n), [rng.integers(1, n)])
+    above, below = np.repeat(top, len(others)), np.tile(others, len(top))
+    yield can_top(head, top.tolist()), comparison_margin(head, above, below)
+
+
+def judged(kind, count, seed):
+    """Small heads: decided as the judge decides, open only where the margin is rounding."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    for _ in range(count):
+        head = small_head(rng, kind)
+        for verdict, margin in asked_of(head, rng):
+            wanted = {"yes"} if margin > CLEAR else {"no"} if margin < -CLEAR else {"no", "undecided"}
+            assert checked(verdict) in wanted, (head.W, head.bias, head.inputs, verdict, margin)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_questions_about_small_heads_are_decided_rightly(kind):
+    judged(kind, count=5, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_questions_about_many_small_heads_are_decided_rightly(kind):
+    judged(kind, count=150, seed=1)
+
+
+def test_one_dimension_after_a_norm_is_answered():
+    head = Head([[1.0], [-1.0], [0.0]], link="softmax", inputs=AfterRMSNorm(np.ones(1)))
+    assert checked(can_top(head, [0])) == checked(can_rank(head, [1, 2, 0])) == "yes"
+    assert checked(can_top(head, [2])) == checked(can_rank(head, [0, 1, 2])) == "no"
+    assert checked(can_label(head.replace(link="sigmoid"), on=[0], off=[1])) == "yes"
+
+
+def test_what_holds_only_on_the_surface_of_an_open_ball_is_impossible():
+    # z + 1 < 0 on |z| < 1
+    head = Head([[1.0]], [1.0], link="sigmoid", inputs=AfterRMSNorm(np.ones(1)))
+    assert checked(can_label(head, off=[0])) == "no"
+    assert checked(can_label(head.replace(bias=np.array([np.nextafter(1, 0)])), off=[0])) != "no"
 
 
 @pytest.mark.parametrize(("n", "d"), [(1000, 64), (300, 20)])

@@ -180,6 +180,76 @@ def test_a_random_head_of_the_same_shape_misses_small_sets():
     assert made.as_set(label_sets(heads.dft(10, 2)).to_array()) <= made.as_set(label_sets(slack).to_array())
 
 
+ROUNDED = {
+    "12 decimals": lambda C: C.round(12),
+    "9 decimals": lambda C: C.round(9),
+    "6 decimals": lambda C: C.round(6),
+    "float32": lambda C: C.astype(np.float32),
+    "float32 in float64": lambda C: C.astype(np.float32).astype(float),
+}
+
+
+def from_cosines(function, C):
+    """The patterns, or None where they were refused with the precision of the cosines as the reason."""
+    try:
+        found = function(C)
+    except GonioError as e:
+        assert "good to" in str(e) or "form a cycle" in str(e)
+        return None
+    return made.as_set(found if isinstance(found, np.ndarray) else found.to_array())
+
+
+@pytest.mark.parametrize("rounded", ROUNDED)
+def test_rounded_cosines_of_the_figures_give_the_figures_patterns(rounded):
+    points = affine_points()
+    for head in (points.first, points.second):
+        W = np.hstack([np.full((5, 1), 20.0), head.W])
+        C, D = (ROUNDED[rounded](X) for X in (cosines(W), cosines_of_differences(head.W)))
+        assert len(from_cosines(label_sets_from_cosines, C)) == 20
+        assert from_cosines(rankings_from_cosines, D) == made.as_set(rankings(head).to_array())
+    circle = scaled_row()
+    for head, count in ((circle.first, 16), (circle.second, 28)):
+        assert len(from_cosines(label_sets_from_cosines, ROUNDED[rounded](cosines(head.W)))) == 8
+        assert len(from_cosines(rankings_from_cosines, ROUNDED[rounded](cosines_of_differences(head.W)))) == count
+
+
+@pytest.mark.parametrize("rounded", ROUNDED)
+def test_no_pattern_is_invented_from_rounded_cosines(rounded):
+    right = asked = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, d, thin = int(rng.integers(2, 7)), int(rng.integers(1, 5)), 10.0 ** -rng.integers(0, 3)
+        W = rng.normal(size=(n, d)) * np.r_[1, np.full(d - 1, thin)]
+        sets, orders = (
+            made.as_set(x.to_array()) for x in (label_sets(Head(W, link="sigmoid")), rankings(Head(W, link="softmax")))
+        )
+        for function, C, truth in (
+            (label_sets_from_cosines, cosines(W), sets),
+            (rankings_from_cosines, cosines_of_differences(W), orders),
+        ):
+            found = from_cosines(function, ROUNDED[rounded](C))
+            assert found in (None, truth)
+            asked, right = asked + 1, right + (found is not None)
+    assert right > asked / 2
+
+
+def test_a_precision_that_is_told_is_believed():
+    W = np.random.default_rng(5).normal(size=(5, 2))
+    noisy = cosines_of_differences(W) + 1e-6 * np.triu(np.random.default_rng(0).normal(size=(10, 10)), 1)
+    noisy = np.triu(noisy, 1) + np.triu(noisy, 1).T + np.eye(10)
+    truth = made.as_set(rankings(Head(W, link="softmax")).to_array())
+    assert made.as_set(rankings_from_cosines(noisy, tol=3e-6)) == truth
+    with pytest.raises(GonioError, match=r"good to 0.001 \(as given\)"):
+        rankings_from_cosines(noisy, tol=1e-3)
+
+
+def test_cosines_of_no_differences_are_refused():
+    # Six unit vectors in a plane that are not the differences of four labels.
+    angles = np.array([0.1, 2.0, 1.1, 0.5, 2.9, 1.4])
+    with pytest.raises(GonioError, match="form a cycle"):
+        rankings_from_cosines(np.cos(angles[:, None] - angles))
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

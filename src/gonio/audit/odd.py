@@ -30,9 +30,10 @@ def odd(s: Subject) -> Iterator[Finding]:
     if n > s.k + 1:
         yield from _hubs(s)
     yield from _norms(s)
+    duplicates = diagnostics.near_duplicates(h)
     if h.link == "softmax" and n > 50:
-        yield from _undertrained(s)
-    yield from _duplicates(s)
+        yield from _undertrained(s, duplicates)
+    yield from _duplicates(s, duplicates)
 
 
 def _anisotropy(s: Subject) -> Iterator[Finding]:
@@ -144,9 +145,9 @@ def _norms(s: Subject) -> Iterator[Finding]:
     )
 
 
-def _undertrained(s: Subject) -> Iterator[Finding]:
+def _undertrained(s: Subject, duplicates: diagnostics.NearDuplicates) -> Iterator[Finding]:
     h = s.head
-    r = diagnostics.undertrained(h)
+    r = diagnostics.undertrained(h, duplicates=duplicates)
     names = [h.labels[int(i)] for i in r.candidates[:NAMES]]
     if not names:
         return
@@ -156,26 +157,41 @@ def _undertrained(s: Subject) -> Iterator[Finding]:
         f"{len(r.candidates):,} rows look least trained, such as {', '.join(short(x) for x in names[:3])}",
         "open",
         len(r.candidates),
-        "The lowest two percent by an indicator that no translation moves (the raw cosine indicator is moved "
-        "by them). They "
-        "are candidates: prompts that ask the model to repeat them decide.",
-        data={"labels": names, "invariant": sorted(r.invariant)},
+        f"Reference: {_reference(r)}. These are the lowest two percent by their distance from it in an indicator that "
+        "no translation moves (the raw cosine indicator is moved by them). They are candidates: prompts that ask the "
+        "model to repeat them decide.",
+        data={
+            "labels": names,
+            "invariant": sorted(r.invariant),
+            "reference": r.how,
+            "reference_labels": [h.labels[int(i)] for i in r.reference[:NAMES]],
+        },
     )
 
 
-def _duplicates(s: Subject) -> Iterator[Finding]:
+def _reference(r: diagnostics.Undertrained) -> str:
+    return r.how if "cluster" in r.how else f"{len(r.reference):,} {r.how}"
+
+
+def _duplicates(s: Subject, r: diagnostics.NearDuplicates) -> Iterator[Finding]:
     h = s.head
-    pairs = diagnostics.near_duplicates(h)
-    group = {int(i): k for k, g in enumerate(h.twins) for i in g}  # equal rows are told elsewhere
-    found = [p for p in pairs.pairs.tolist() if group.get(p[0], -1) != group.get(p[1], -2)]
-    if not len(found):
+    count = r.count - r.equal  # equal rows are told elsewhere
+    if not count:
         return
+    twin = {int(i): k for k, g in enumerate(h.twins) for i in g}
+    pairs = [p for p in r.pairs[:100_000].tolist() if twin.get(p[0], -1) != twin.get(p[1], -2)]
+    largest = r.groups[0]
     yield Finding(
         "near-duplicates",
         "odd",
-        f"{len(found):,} pairs of rows are nearly the same direction",
+        f"{count:,} pairs of rows are nearly the same direction",
         "open",
-        len(found),
-        "Cosine 0.999 and above, but not equal rows: variants of one label, or rows that were never told apart.",
-        data={"groups": [[h.labels[int(a)], h.labels[int(b)]] for a, b in [p[:2] for p in found[:20]]]},
+        count,
+        f"Cosine {r.cosine:g} and above, but not equal rows, counted over all pairs: variants of one label, or rows "
+        f"that were never told apart. With the equal ones they form {len(r.groups):,} groups, the largest of "
+        f"{len(largest):,} labels.",
+        data={
+            "groups": [[h.labels[a], h.labels[b]] for a, b in pairs[:20]],
+            "largest_group": [h.labels[i] for i in largest[:NAMES]],
+        },
     )

@@ -266,6 +266,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     share = _quotient(count, p.conceivable)
     few = share < 1
     free = isinstance(h.inputs, AllInputs)
+    near = p.near_degenerate if exact else None
     yield Finding(
         "patterns",
         "possible",
@@ -274,7 +275,8 @@ def _patterns(s: Subject) -> Iterator[Finding]:
         "fact",
         share,
         (
-            f"Counted exactly{', each one proven' if exact else ''}"
+            "Counted exactly, each one proven"
+            + (f"; so the numbers are as stored; {near} there are {near.count:,}" if near else "")
             if exact
             else "The closed form for general position; no head of this shape has more"
         )

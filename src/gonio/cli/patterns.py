@@ -83,13 +83,14 @@ def can_top(head: Head, names, proof) -> None:
 @click.option(
     "--tol", type=float, help="Take values up to this size for zero (rows have length 1), instead of exactly."
 )
+@click.option("--decimals", is_flag=True, help="Read each number as the short decimal it prints as, exactly.")
 @click.option("--drop", is_flag=True, help="Leave out labels that have no pattern: zero rows, second twins.")
 @click.option(
     "--out", metavar="FILE", help="Save all of them as an array (.npy): signs, or label indices winner first."
 )
 @click.option("--any-size", is_flag=True, help="Go through however many there are.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def patterns(head: Head, listed, tol, drop, out, any_size, as_json) -> None:
+def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) -> None:
     """Count, exactly, the label sets (link sigmoid) or rankings (other links) that MODEL can output."""
     import json
 
@@ -100,9 +101,9 @@ def patterns(head: Head, listed, tol, drop, out, any_size, as_json) -> None:
 
     limit = None if any_size else LIMIT
     if head.link == "sigmoid":
-        found = label_sets(head, tol=tol, drop_zero=drop, limit=limit)
+        found = label_sets(head, tol=tol, decimals=decimals, drop_zero=drop, limit=limit)
     else:
-        found = rankings(head, tol=tol, drop_twins=drop, limit=limit)
+        found = rankings(head, tol=tol, decimals=decimals, drop_twins=drop, limit=limit)
     click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.patterns(found, listed=listed))
     if out is not None:
         import numpy as np

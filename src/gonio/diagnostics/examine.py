@@ -33,13 +33,14 @@ def examine(
     k = check_k(min(10, max(1, head.shape[0] - 1)) if k is None else k, head.shape[0], "diagnose")
     near = nearest_by_cosine(head.rows, k)
     hubs = hubness(head, k, neighbours=near[0])
+    duplicates = near_duplicates(head, neighbours=near[0])
     found: dict[str, Result] = {
         "hubness": hubs,
         "anisotropy": anisotropy(head),
         "concentration": concentration(head),
         "norms": norms(head, frequencies, hubs=hubs.counts),
-        "near-duplicates": near_duplicates(head, neighbours=near[0]),
-        "undertrained": undertrained(head, unused),
+        "near-duplicates": duplicates,
+        "undertrained": undertrained(head, unused, duplicates=duplicates),
     }
     if frequencies is not None:
         found["frequency bias"] = frequency_bias(head, frequencies)

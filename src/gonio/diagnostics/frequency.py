@@ -3,8 +3,9 @@
     cos = a + b log2(frequency) + controls,   ordinary least squares; b is the bias   (Zhou et al. 2022)
 
 Controls (number of senses, same word form, part of speech) enter one after the other, so that one sees what is left
-of b. With human judgements: the cosine is thresholded where it agrees best with them, and the share it calls "same"
-is compared with the share people do, by decile of frequency, with bootstrap intervals.
+of b. Pairs share labels, so how likely b is by chance is told by dealing the frequencies anew among the labels
+(`permutation`), and not by t. With human judgements: the cosine is thresholded where it agrees best with them, and the
+share it calls "same" is compared with the share people do, by decile of frequency, with bootstrap intervals.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from gonio import check
 from gonio.diagnostics.counts import LEAST, log2_frequencies, pearson, spearman
+from gonio.diagnostics.permutation import permutation_p
 from gonio.diagnostics.result import Result, axes
 from gonio.errors import GonioError
 from gonio.head import Head
@@ -30,17 +32,34 @@ PAIRS = 20_000
 
 @dataclass(frozen=True)
 class Fit:
-    """One regression: what entered beside log2 frequency, the slope on it, its error, t and R^2."""
+    """One regression: what entered beside log2 frequency, the slope on it, its error, t and R^2.
+
+    p   how likely a slope as strong is by chance, by permuting labels; NaN where the labels of the pairs are not known
+    t   the slope over its error, as if no two pairs shared a label: too large where they do
+    """
 
     controls: tuple[str, ...]
     slope: float
     error: float
     t: float
     r_squared: float
+    p: float = float("nan")
+
+    @property
+    def chance(self) -> str:
+        """How sure the slope is, in words."""
+        if np.isfinite(self.p):
+            return f"p {self.p:.2g} by permuting labels"
+        return f"t {self.t:.1f} if no two pairs share a label"
+
+    @property
+    def clear(self) -> bool:
+        """Whether the slope is beyond chance, at 5 %."""
+        return self.p < 0.05 if np.isfinite(self.p) else abs(self.t) >= 2
 
     def __str__(self) -> str:
         entered = " + ".join(("log2 frequency", *self.controls))
-        return f"{entered}: slope {self.slope:.4f} (t {self.t:.1f}), R^2 {self.r_squared:.3f}"
+        return f"{entered}: slope {self.slope:.4f} ({self.chance}), R^2 {self.r_squared:.3f}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,16 +91,16 @@ class FrequencyBias(Result):
         return self.fits[-1].slope
 
     @property
-    def t(self) -> float:
-        """The slope without controls over its standard error."""
-        return self.fits[0].t
+    def p(self) -> float:
+        """How likely a slope as strong as that without controls is by chance, by permuting labels."""
+        return self.fits[0].p
 
     def lines(self) -> tuple[str, str]:
         f, g = self.fits[0], self.fits[-1]
-        more = f"; with {', '.join(g.controls)} {g.slope:.4f} (t {g.t:.1f})" if g.controls else ""
+        more = f"; with {', '.join(g.controls)} {g.slope:.4f} ({g.chance})" if g.controls else ""
         return (
             f"{self.pairs:,} pairs, {self.left_out:,} left out",
-            f"cosine changes by {f.slope:.4f} a doubling of frequency (t {f.t:.1f}, R^2 {f.r_squared:.3f}){more}",
+            f"cosine changes by {f.slope:.4f} a doubling of frequency ({f.chance}, R^2 {f.r_squared:.3f}){more}",
         )
 
     def explain(self) -> str:
@@ -89,15 +108,15 @@ class FrequencyBias(Result):
         f, g = self.fits[0], self.fits[-1]
         if not np.isfinite(f.slope):
             return "Frequencies or cosines do not vary over these pairs, so no trend can be seen."
-        if abs(f.t) < 2:
-            return f"The cosine shows no trend with frequency beyond chance: {f.slope:.4f} a doubling (t {f.t:.1f})."
+        if not f.clear:
+            return f"The cosine shows no trend with frequency beyond chance: {f.slope:.4f} a doubling ({f.chance})."
         way = "less" if f.slope < 0 else "more"
         said = (
             f"Pairs of frequent labels look {way} alike: each doubling of frequency changes the cosine by "
-            f"{f.slope:.4f} (t {f.t:.1f}); frequency alone accounts for {100 * f.r_squared:.1f}% of its variance."
+            f"{f.slope:.4f} ({f.chance}); frequency alone accounts for {100 * f.r_squared:.1f}% of its variance."
         )
         if g.controls:
-            said += f" With {', '.join(g.controls)} held equal the slope is {g.slope:.4f} (t {g.t:.1f})."
+            said += f" With {', '.join(g.controls)} held equal the slope is {g.slope:.4f} ({g.chance})."
         return said
 
     def plot(self, ax: Any = None) -> Any:
@@ -127,6 +146,7 @@ def frequency_bias(
     """The slope of a similarity of labels on their frequency, with controls.
 
     A pair's frequency is the geometric mean of its two labels' (mean of log2). Without `pairs`, 20,000 random ones.
+    `.p` is the chance of a slope as strong where frequency has nothing to do with the rows, by permuting labels.
 
     Parameters
     ----------
@@ -151,7 +171,13 @@ def frequency_bias(
         p = _pairs(pairs, head)
     values = measure_of(measure)(head, embeddings).pairs(p[:, 0], p[:, 1])
     fitted = slope_on_frequency(values, (log2[p[:, 0]] + log2[p[:, 1]]) / 2, controls=controls)
-    return replace(fitted, norm_correlation=spearman(head.norms, log2))
+    extra = np.array([np.asarray(v, np.float64).reshape(-1) for v in (controls or {}).values()]).reshape(-1, len(p)).T
+    ok = np.isfinite(np.column_stack([values, log2[p], extra])).all(axis=1)
+    chances = permutation_p(values[ok], p[ok], log2, extra[ok], seed)
+    fits = tuple(
+        replace(f, p=c if np.isfinite(f.slope) else c * np.nan) for f, c in zip(fitted.fits, chances, strict=True)
+    )
+    return replace(fitted, fits=fits, norm_correlation=spearman(head.norms, log2))
 
 
 def _pairs(pairs: Any, head: Head) -> Int[np.ndarray, "pairs 2"]:
@@ -173,7 +199,8 @@ def slope_on_frequency(
 ) -> FrequencyBias:
     """Zhou's regression for any pairs: one cosine, one log2 frequency and one value of each control a pair.
 
-    Pairs in which one of these is NaN are left out and counted.
+    Pairs in which one of these is NaN are left out and counted. Whether pairs share labels is not known here, so there
+    is no p: `frequency_bias` gives one.
     """
     who = "frequency_bias"
     y = check.array(cosines, who, "cosines").astype(np.float64).reshape(-1)

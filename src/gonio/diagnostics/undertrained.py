@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.diagnostics.moments import ROWS, spectrum
+from gonio.diagnostics.duplicates import NearDuplicates, near_duplicates
+from gonio.diagnostics.moments import ROWS, moments, spectrum
 from gonio.diagnostics.result import Result, axes, quoted
 from gonio.errors import GonioError
 from gonio.head import Head
@@ -42,6 +43,8 @@ RAW, WITHOUT_PC, CENTRED, L2 = (
 INVARIANT = (CENTRED, L2)
 SHARE = 0.02
 TINY = 1e-6  # the published floor of |E||u|
+MEMBERS = 5  # nearly equal rows from which a cluster may be of tokens that never occurred
+TIGHT = 0.1  # and the spread it may have, against that of all rows
 
 _RESERVED = re.compile(r"\[unused\d+\]|<unused_?\d+>|<\|?reserved[^>]*>|madeupword\d+|<extra_id_\d+>|\[PAD\d+\]", re.I)
 _NEVER_UTF8 = (0xC0, 0xC1, *range(0xF5, 0x100))  # bytes that no UTF-8 text holds
@@ -53,7 +56,7 @@ class Undertrained(Result):
 
     indicators   name -> one value a label, small where it looks untrained
     invariant    the indicators that no translation of the rows moves
-    reference    the labels taken as unused; `how` says where they are from
+    reference    the labels taken as unused; `how` says where they are from, and whether that is assumed
     candidates   the lowest 2% by the centred indicator among the other labels, lowest first; none without a reference
     never_win    candidates that provably can never win, where `can_win` was given
     """
@@ -77,8 +80,8 @@ class Undertrained(Result):
         """One paragraph in plain words."""
         if not len(self.reference):
             return (
-                "No label is known to be unused, so there is nothing to compare with; name some tokens that never "
-                "occur in training."
+                "No label is known to be unused and no cluster of rows is nearly equal, so there is nothing to compare "
+                "with; name some tokens that never occur in training."
             )
         said = (
             f"{len(self.reference):,} labels serve as examples of untrained rows ({self.how}). The "
@@ -110,19 +113,25 @@ class Undertrained(Result):
         return ax
 
 
-def undertrained(head: Head, unused: Any = None, *, can_win: CanWin | None = None) -> Undertrained:
+def undertrained(
+    head: Head, unused: Any = None, *, can_win: CanWin | None = None, duplicates: NearDuplicates | None = None
+) -> Undertrained:
     """Labels whose rows look like those of tokens that never occurred in training.
 
     Parameters
     ----------
     unused : labels known to be unused, by name or number, optional
-        Otherwise padded rows, names such as [unused7] or <|reserved_special_token_3|>, and tokens for bytes that no
-        UTF-8 text holds.
+        Otherwise padded rows, names such as [unused7] or <|reserved_special_token_3|>, tokens for bytes that no
+        UTF-8 text holds, and where there are none of these, the largest tight cluster of nearly equal rows: softmax
+        training moves all rows that never occur alike. That they are untrained is then assumed, and said.
     can_win : the result of gonio.can_win(head), optional: which candidates can never win
+    duplicates : the result of near_duplicates(head), where it is known
 
     Claims: LB24.invariant
     """
     reference, how = _given(unused, head) if unused is not None else find_unused(head)
+    if not len(reference):
+        reference, how = _cluster(head, near_duplicates(head) if duplicates is None else duplicates)
     norm = head.norms.copy()
     found: dict[str, np.ndarray] = {"norm": norm}
     if head.bias is not None:
@@ -175,6 +184,17 @@ def find_unused(head: Head) -> tuple[Int[np.ndarray, " unused"], str]:
         found = [i for i, x in enumerate(head.labels) if x in names]
         if found:
             return np.array(found), "bytes that no UTF-8 text holds"
+    return np.zeros(0, np.int64), "none found"
+
+
+def _cluster(head: Head, duplicates: NearDuplicates) -> tuple[np.ndarray, str]:
+    """The largest group of near-duplicates that is tight against the spread of all rows, and not most of them."""
+    large = [g for g in duplicates.groups if MEMBERS <= len(g) <= head.shape[0] // 2]
+    spread = float(np.sqrt(max(0.0, np.trace(moments(head).covariance)))) if large else 0.0
+    for group in large:
+        rows = head.rows[np.array(group)].astype(np.float64)
+        if np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean()) <= TIGHT * spread:
+            return np.array(group), f"a cluster of {len(group):,} nearly equal rows, assumed to be untrained"
     return np.zeros(0, np.int64), "none found"
 
 

@@ -41,24 +41,32 @@ def item_item(bi: Any, bj: Any) -> Reach:
             0.0, 0.0, True, True, "the two have no coordinate in common, so their cosine is 0 in every scaling"
         )
     alone = bool(((x != 0) ^ (y != 0)).any())  # a coordinate that only one of the two has
-    positive, negative = bool((x * y > 0).any()), bool((x * y < 0).any())
-    tau = np.abs(y[both] / x[both])
-    m, M = float(tau.min()), float(tau.max())
+    signs = np.sign(x) * np.sign(y)
+    positive, negative = bool((signs > 0).any()), bool((signs < 0).any())
+    part, power = _ratios(y[both], x[both])
+    order = np.lexsort((part, power))
+    least, largest = order[0], order[-1]
+    is_least, is_largest = ((part == part[k]) & (power == power[k]) for k in (least, largest))
     if positive and negative:  # the ends are met only as some weights vanish
         return Reach(-1.0, 1.0, False, False, "coordinates of both signs: rescaling gives every cosine but -1 and 1")
     sign = 1.0 if positive else -1.0
-    if m == M and not alone:
+    if is_least.all() and not alone:
         return Reach(sign, sign, True, True, "the two are multiples of each other in every scaling")
     if alone:
         near, reached, why = 0.0, False, "a coordinate that only one of them has can be made to outweigh all others"
     else:
-        near = 2 * np.sqrt(m / M) / (1 + m / M)
-        two = bool(((tau == m) | (tau == M)).all())  # weights on the two extreme ratios alone: attained inside
+        ratio = float(np.ldexp(part[least] / part[largest], power[least] - power[largest]))  # m / M
+        near = 2 * np.sqrt(ratio) / (1 + ratio)
+        two = bool((is_least | is_largest).all())  # weights on the two extreme ratios alone: attained inside
         reached, why = two, "all products have one sign: Kantorovich's inequality bounds the cosine"
-    far_reached = m == M and not alone
-    if sign > 0:
-        return Reach(near, 1.0, reached, far_reached, why)
-    return Reach(-1.0, -near, far_reached, reached, why)
+    return Reach(near, 1.0, reached, False, why) if sign > 0 else Reach(-1.0, -near, False, reached, why)
+
+
+def _ratios(y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """|y / x| as part * 2^power, 1/2 <= part < 1, whatever the size of the two."""
+    (p, e), (q, f) = np.frexp(np.abs(y)), np.frexp(np.abs(x))
+    part, power = np.frexp(p / q)
+    return part, power + e - f
 
 
 def user_item(p: Any, q: Any) -> Reach:
@@ -70,12 +78,15 @@ def user_item(p: Any, q: Any) -> Reach:
     x, y = _pair(p, q, "user_item")
     if not x.any() or not y.any():
         return Reach(0.0, 0.0, False, False, "a zero vector has no cosine")
-    score, total = float(x @ y), float(np.abs(x * y).sum())
+    (p, e), (q, f) = np.frexp(x), np.frexp(y)
+    both = (p != 0) & (q != 0)
+    product = np.ldexp(p * q, e + f - (e + f)[both].max(initial=-5000)) if both.any() else np.zeros(1)
+    score, total = float(product.sum()), float(np.abs(product).sum())
     if score == 0:
         return Reach(0.0, 0.0, True, True, "the score is 0, and with it the cosine in every scaling")
     top = abs(score) / total
     alone = bool(((x != 0) ^ (y != 0)).any())
-    if np.count_nonzero(x * y) == 1 and not alone:
+    if both.sum() == 1 and not alone:
         side = float(np.sign(score))
         return Reach(side, side, True, True, "both lie on one axis, in every scaling")
     # A coordinate that one of the two lacks keeps |cos| below the maximum, which is then only approached.
@@ -89,6 +100,7 @@ def diagonal_for(bi: Any, bj: Any, target: float) -> np.ndarray:
     Weights move continuously from one extreme to the other, so bisection between two scalings finds it.
     """
     x, y = _pair(bi, bj, "diagonal_for")
+    x, y = (np.ldexp(v, -int(np.frexp(np.abs(v).max())[1])) for v in (x, y))  # lengths do not count
     reach = item_item(x, y)
     if target not in reach or target in (reach.low, reach.high):
         raise GonioError(f"diagonal_for: the cosine {target:g} is not strictly inside what rescaling reaches, {reach}.")
@@ -113,11 +125,15 @@ def _extremes(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     def favour(which: np.ndarray) -> np.ndarray:
         return np.where(which, 0.0, big)
 
-    product = x * y
-    high = favour(product == product.max()) if (product > 0).any() else None
-    low = favour(product == product.min()) if (product < 0).any() else None
+    signs = np.sign(x) * np.sign(y)
+    with np.errstate(divide="ignore"):
+        size = np.log(np.abs(x)) + np.log(np.abs(y))  # of the products, which may be too small for floats
+    high, low = (
+        favour((signs == side) & (size == size[signs == side].max())) if (signs == side).any() else None
+        for side in (1, -1)
+    )
     if low is None or high is None:
-        both = product != 0
+        both = signs != 0
         alone_x, alone_y = (x != 0) & ~both, (y != 0) & ~both
         if alone_x.any() or alone_y.any():
             end = np.where(both, big, 0.0)

@@ -1,12 +1,13 @@
 """Whether comparisons of scores can hold at once: the first proposal that a certificate accepts is the answer.
 
-A Newton method proposes an input or a combination of comparisons that never holds, then a linear program does; observed
-embeddings are looked through, and a ball with a bias is searched. What no certificate accepts stays open.
+A Newton method proposes an input or a combination of comparisons that never holds, then a linear program does; a ball
+with a bias has a program of its own; observed embeddings are looked through. What no certificate accepts stays open.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from gonio.head import Head
 from gonio.inputs import Observed, Problem
 from gonio.patterns.feasible import Proposal, System, newton, pose, program
+from gonio.regions import ball_program
 from gonio.regions.claim import Certificate, CertificateError
 from gonio.regions.comparison import NOBODY, Impossible, Open, Possible
 from gonio.regions.margins import lifted
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 SLIGHT = 1e-12  # weights this small against the largest are rounding
+LOWEST = 64  # comparisons that a program over a ball takes in at a time
+EDGE = "the comparisons are on the edge between possible and not, or too large for exact arithmetic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +45,17 @@ def decide(head: Head, problem: Problem, question: Question) -> Certificate:
         return Possible(head.digest, q.above, q.below, q.top, x)
     if isinstance(head.inputs, Observed):
         return _among(head, head.inputs, q)
+    if problem.shape == "ball" and problem.c.any():
+        return _in_ball(head, problem, q)
+    problem = _without_flat(problem)
     system = pose(problem, q.above, q.below, q.top)
-    if system is None:
-        return _by_search(head, problem, q)
     bound = np.inf
     for method in (newton, program):
         proposal = method(system)
         if proposal is None:
             continue
         for fewer in (True, False):
-            claim = _claim(head, q, system, _basic(system, proposal) if fewer else proposal)
+            claim = _claim(head, problem, q, system, _basic(system, proposal) if fewer else proposal)
             try:
                 claim.verify(head)
             except CertificateError:
@@ -59,8 +64,23 @@ def decide(head: Head, problem: Problem, question: Question) -> Certificate:
                     break
                 continue
             return claim
-    why = "the comparisons are on the edge between possible and not, or too large for exact arithmetic"
-    return Open(head.digest, q.above, q.below, q.top, float(bound), why)
+    return Open(head.digest, q.above, q.below, q.top, float(bound), EDGE)
+
+
+def _without_flat(problem: Problem) -> Problem:
+    """The same problem without the coordinates in which a box has no width: they add a constant to each score."""
+    low, high = problem.low, problem.high
+    if low is None or high is None or (low < high).all():
+        return problem
+    free, fixed = low < high, np.where(low < high, 0.0, low)
+
+    def lift(z: np.ndarray) -> np.ndarray:
+        whole = fixed.copy()
+        whole[free] = z
+        return problem.lift(whole)
+
+    c = problem.c + problem.V.astype(np.float64) @ fixed
+    return replace(problem, V=problem.V[:, free], c=c, low=low[free], high=high[free], lift=lift)
 
 
 def _basic(system: System, proposal: Proposal) -> Proposal:
@@ -80,12 +100,12 @@ def _basic(system: System, proposal: Proposal) -> Proposal:
     return Proposal(None, weights, proposal.bound) if w.sum() > 0 else proposal
 
 
-def _claim(head: Head, q: Question, system: System, proposal: Proposal) -> Certificate:
+def _claim(head: Head, problem: Problem, q: Question, system: System, proposal: Proposal) -> Certificate:
     if proposal.u is not None:
         z = system.input(proposal.u)
-        if head.inputs.bounded and not system.constant:  # a ball about 0: any length will do
-            z = z / max(float(np.linalg.norm(z)), 1e-300)
-        return Possible(head.digest, q.above, q.below, q.top, lifted(head.inputs, z))
+        if problem.radius is not None:  # a ball about 0: any length inside will do
+            z = z * (0.5 * problem.radius / max(float(np.linalg.norm(z)), 1e-300))
+        return Possible(head.digest, q.above, q.below, q.top, problem.lift(z))
     w = proposal.weights[: system.asked] / np.where(
         system.lengths[: system.asked] > 0, system.lengths[: system.asked], 1
     )
@@ -150,33 +170,29 @@ def _among(head: Head, inputs: Observed, q: Question) -> Certificate:
     return never
 
 
-def _by_search(head: Head, problem: Problem, q: Question) -> Certificate:
-    """A ball with a bias, or a box flat in some direction: can the number 0 win against all comparisons?
+def _in_ball(head: Head, problem: Problem, q: Question) -> Certificate:
+    """A ball with a bias: who is above whom depends on where in the ball, which one program maximises over."""
+    answer = ball_program.solve(problem, partial(_lowest, q))
+    above, below = answer.pairs.T
+    claims: list[Certificate] = [Possible(head.digest, q.above, q.below, q.top, problem.lift(answer.z))]
+    if len(answer.weights):
+        claims.append(Impossible(head.digest, above, below, NOBODY, answer.weights))
+    for claim in claims if answer.least > 0 else claims[::-1]:
+        try:
+            claim.verify(head)
+        except CertificateError:
+            continue
+        return claim
+    return Open(head.digest, q.above, q.below, q.top, max(0.0, answer.most), EDGE)
 
-    A row of zeros wins at z against the rows -(v_above - v_below) iff all comparisons hold there.
-    """
-    from gonio.regions.propose import propose
 
-    above, below = q.above, q.below
+def _lowest(q: Question, scores: np.ndarray) -> np.ndarray:
+    """The comparisons with the smallest difference at these scores (a 0 stands last, for ZERO), as pairs."""
+    pairs = np.column_stack([q.above, q.below])
     if len(q.top):
-        others = np.setdiff1d(np.arange(head.shape[0]), q.top)
-        above = np.append(above, np.repeat(q.top, len(others)))
-        below = np.append(below, np.tile(others, len(q.top)))
-    V = np.vstack([problem.V.astype(np.float64), np.zeros((1, problem.V.shape[1]))])
-    c = np.append(problem.c, 0.0)
-    rows = np.vstack([np.zeros((1, V.shape[1])), V[below] - V[above]])
-    asked = replace(problem, V=rows, c=np.append(0.0, c[below] - c[above]))
-    found = propose(asked, labels=np.array([0]))
-    why = "the search over these inputs could not settle it"
-    if found.status[0] == 1:
-        claim: Certificate = Possible(head.digest, q.above, q.below, q.top, lifted(head.inputs, found.direction(0)))
-    elif found.status[0] == 2:
-        rivals, weights = found.support(0)
-        claim = Impossible(head.digest, above[rivals - 1], below[rivals - 1], NOBODY, weights)
-    else:
-        return Open(head.digest, q.above, q.below, q.top, float(found.margin[0]), why)
-    try:
-        claim.verify(head)
-    except CertificateError:
-        return Open(head.digest, q.above, q.below, q.top, float("inf"), why)
-    return claim
+        others = np.setdiff1d(np.arange(len(scores) - 1), q.top)
+        top = q.top[np.argsort(scores[q.top])[:8]]
+        others = others[np.argsort(-scores[others])[:8]]
+        pairs = np.vstack([pairs, np.column_stack([np.repeat(top, len(others)), np.tile(others, len(top))])])
+    lead = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+    return pairs[np.argsort(lead, kind="stable")[:LOWEST]]

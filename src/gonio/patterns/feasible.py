@@ -48,16 +48,14 @@ class System:
         return u[: self.width] / (u[self.width] if self.constant else 1.0)
 
 
-def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray) -> System | None:
-    """The system of a question; None where the inputs have no such form (a ball with a bias, a flat box, points)."""
+def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray) -> System:
+    """The system of a question over all inputs, an orthant, a box with width in every direction, or a ball about 0.
+
+    For a ball the constants c must be 0: then only the direction of z counts.
+    """
     d = problem.V.shape[1]
     shape, c = problem.shape, problem.c
-    bounded = shape == "ball" and bool(c.any())
-    if shape == "points" or bounded:
-        return None
     low, high = problem.low, problem.high
-    if shape == "box" and (low is None or high is None or not (low < high).all()):
-        return None
     constant = bool(c.any()) or shape == "box"
     V = problem.V
 

@@ -17,9 +17,10 @@ from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.inputs import AllInputs
 from gonio.patterns.arrangement import Arrangement, arrange, whole_rows
+from gonio.patterns.counts import count_label_sets
 from gonio.patterns.listing import Cursor, Listing, pack, unpack
 from gonio.patterns.merge import merge
-from gonio.patterns.pattern import LIMIT, Block, Patterns, check_tolerance
+from gonio.patterns.pattern import LIMIT, Block, Patterns, read_as
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
@@ -70,6 +71,11 @@ class LabelSets(Patterns):
         return self.listing.most * (1 if self.extra else 2)
 
     @property
+    def generic(self) -> int:
+        """Cover's count for a head of this shape."""
+        return count_label_sets(self._kept, self.head.shape[1], bias=bool(self.extra))
+
+    @property
     def conceivable(self) -> int:
         """2^n, the dropped labels left out."""
         return 2**self._kept
@@ -92,9 +98,18 @@ class LabelSets(Patterns):
         a = self.arrangement
         return len(a.plane) == a.planes and bool((a.sign == 1).all()) and not self.extra
 
+    def _again(self, head: Head, tol: float | None) -> LabelSets:
+        return LabelSets(head, tol, bool(self.dropped), self.limit)
+
+    def _exact_rows(self) -> list[list[int]]:
+        return whole_rows(_rows(self.head))
+
+    def _values(self) -> tuple[float, float]:
+        return self.listing.gap if self.arrangement.rank > 1 else (0.0, np.inf)
+
     def _gap(self) -> None:
-        if self.tol is not None and self.arrangement.rank > 1:
-            self._apart(*self.listing.gap)
+        if self.tol is not None:
+            self._apart(*self._values())
 
     def blocks(self, after: Cursor = (0, 0), on_progress: Callable | None = None) -> Iterator[Block]:
         """The label sets in blocks of 64-bit words, from a cursor on; every other block is the one before negated."""
@@ -168,14 +183,22 @@ class LabelSets(Patterns):
 
 
 def label_sets(
-    head: Head, *, exact: bool = True, tol: float | None = None, drop_zero: bool = False, limit: int | None = LIMIT
+    head: Head,
+    *,
+    exact: bool = True,
+    tol: float | None = None,
+    decimals: bool = False,
+    drop_zero: bool = False,
+    limit: int | None = LIMIT,
 ) -> LabelSets:
     """Every label set some input gives: a lazy, exact collection.
 
     SP(W) = { sign(W x + b) : x, no score zero }
 
     exact: the floats are the rationals they are (the default). tol: instead, values up to `tol` (rows have length 1)
-    count as zero; it is refused where values near `tol` occur. A zero row has no sign, so there is no label set;
+    count as zero; it is refused where values near `tol` occur. decimals: each number is the short decimal that it
+    prints as (0.55, and not the float nearest to it), exactly. Where that or rounding makes a difference,
+    `.near_degenerate` tells. A zero row has no sign, so there is no label set;
     drop_zero leaves such labels out. limit: refuse to go through more than so many (None: never refuse).
 
     >>> sets = label_sets(Head([[1, 0], [0, 1], [1, 1]], link="sigmoid"))
@@ -187,8 +210,7 @@ def label_sets(
     head.must_score("label_sets")
     if head.link == "cosine":
         raise GonioError("label_sets: the link is cosine, whose rows are compared with each other and not thresholded.")
-    check_tolerance("label_sets", exact, tol)
-    return LabelSets(head, tol, drop_zero, limit)
+    return LabelSets(read_as("label_sets", head, exact, tol, decimals), tol, drop_zero, limit)
 
 
 def _rows(head: Head) -> np.ndarray:

@@ -6,6 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from gonio.patterns.listing import Cursor
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
+
+    from gonio.patterns.near import NearDegenerate
 
 LIMIT = 10_000_000_000  # patterns that are listed without being told to: some minutes
 HELD = 4 << 30  # bytes of an array that holds them all
@@ -48,7 +51,12 @@ class Patterns(ABC):
     @property
     @abstractmethod
     def most(self) -> int:
-        """How many a head of this shape can have at most: the closed form for general position."""
+        """How many there can be at most: the closed form for as many distinct rows of this rank."""
+
+    @property
+    @abstractmethod
+    def generic(self) -> int:
+        """How many a head of this shape has in general position; `most` also counts with the rank of this one."""
 
     @property
     @abstractmethod
@@ -71,7 +79,26 @@ class Patterns(ABC):
     def _width(self) -> int:
         """Bytes of one row of `to_array`."""
 
+    @abstractmethod
+    def _again(self, head: Head, tol: float | None) -> Patterns:
+        """The same question about another reading of the head's numbers."""
+
+    @abstractmethod
+    def _exact_rows(self) -> list[list[int]]:
+        """The rows of the arrangement as whole numbers."""
+
+    @abstractmethod
+    def _values(self) -> tuple[float, float]:
+        """With a tolerance: the largest value taken for zero and the smallest taken as it is."""
+
     # ----- what follows
+
+    @cached_property
+    def near_degenerate(self) -> NearDegenerate | None:
+        """A second reading of the numbers that counts otherwise, where rounding has broken a degeneracy; see `near`."""
+        from gonio.patterns.near import second_reading
+
+        return second_reading(self)
 
     @property
     def impossible(self) -> int:
@@ -159,7 +186,8 @@ class Patterns(ABC):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts in plain values, for JSON."""
+        """The counts in plain values, for JSON: exactly as stored, and of a second reading where there is one."""
+        near = self.near_degenerate
         return {
             "labels": self.head.shape[0],
             "count": self.count,
@@ -167,15 +195,25 @@ class Patterns(ABC):
             "impossible": _exactly(self.impossible),
             "share": self.share,
             "notes": list(self.notes),
+            "near_degenerate": None if near is None else near.to_dict(),
         }
 
 
-def check_tolerance(who: str, exact: bool, tol: float | None) -> None:
-    """Complain about a tolerance that is none, or that is absent where it is needed."""
+def read_as(who: str, head: Head, exact: bool, tol: float | None, decimals: bool) -> Head:
+    """The head whose numbers are meant; complains about a tolerance that is none, or absent where it is needed."""
     if tol is not None and not (np.isfinite(tol) and 0 < tol < 0.1):
         raise GonioError(f"{who}: tol is {tol}; a number between 0 and 0.1 is needed, such as 1e-9.")
     if not exact and tol is None:
         raise GonioError(f"{who}: exact=False needs tol=, the size up to which values count as zero.")
+    if not decimals:
+        return head
+    from gonio.patterns.near import as_printed
+
+    printed = as_printed(head)
+    if printed is None or tol is not None:
+        what = "its numbers have too many digits to be short decimals" if printed is None else "tol= was given too"
+        raise GonioError(f"{who}: decimals=True, but {what}; choose one reading: as stored, decimals=True, or tol=.")
+    return printed
 
 
 def _short(x: int) -> str:

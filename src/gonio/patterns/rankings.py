@@ -26,7 +26,7 @@ from gonio.patterns.counts import count_rankings
 from gonio.patterns.listing import CHECKED, SMALL, Cursor, Listing, unpack
 from gonio.patterns.merge import merge
 from gonio.patterns.orders import list_orders
-from gonio.patterns.pattern import LIMIT, Block, Patterns, check_tolerance
+from gonio.patterns.pattern import LIMIT, Block, Patterns, read_as
 from gonio.patterns.pieces import Piece, forest_pieces, in_order
 
 if TYPE_CHECKING:
@@ -146,6 +146,11 @@ class Rankings(Patterns):
         return count_rankings(n, self.rank, bias=bool(self.extra))
 
     @property
+    def generic(self) -> int:
+        """The count for a head of this shape in general position."""
+        return count_rankings(len(self.ranked), self.head.shape[1], bias=bool(self.extra))
+
+    @property
     def conceivable(self) -> int:
         """n!, the dropped labels left out."""
         return math.factorial(len(self.ranked))
@@ -175,9 +180,20 @@ class Rankings(Patterns):
     def _proves(self, piece: Piece) -> Iterator[bool]:
         yield piece.stage > 0 or self._orders(piece)[1] == 0
 
+    def _again(self, head: Head, tol: float | None) -> Rankings:
+        return Rankings(head, tol, bool(self.twins) and not self._none, self.limit)
+
+    def _exact_rows(self) -> list[list[int]]:
+        exact = fractions(self._table)
+        rows = [[x - y for x, y in zip(exact[i], exact[j], strict=True)] for i, j in combinations(range(len(exact)), 2)]
+        return whole_rows([*rows, [Fraction(0)] * (len(exact[0]) - 1) + [Fraction(1)]] if self.extra else rows)
+
+    def _values(self) -> tuple[float, float]:
+        return self._listing.gap if self._differences[0].rank > 1 else (0.0, np.inf)
+
     def _gap(self) -> None:
-        if self.tol is not None and self._differences[0].rank > 1:
-            self._apart(*self._listing.gap)
+        if self.tol is not None:
+            self._apart(*self._values())
 
     # ----- listing
 
@@ -334,13 +350,20 @@ class Rankings(Patterns):
 
 
 def rankings(
-    head: Head, *, exact: bool = True, tol: float | None = None, drop_twins: bool = False, limit: int | None = LIMIT
+    head: Head,
+    *,
+    exact: bool = True,
+    tol: float | None = None,
+    decimals: bool = False,
+    drop_twins: bool = False,
+    limit: int | None = LIMIT,
 ) -> Rankings:
     """Every ranking some input gives, without ties: a lazy, exact collection.
 
     RP(W) = { the order of W x + b : x, no two scores equal } = SP(BW)
 
-    exact, tol, limit: as in `label_sets`. drop_twins: where labels have equal rows, rank the first of each group.
+    exact, tol, decimals, limit: as in `label_sets`. drop_twins: where labels have equal rows, rank the first of each
+    group.
 
     >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
     >>> len(rankings(square)), [0, 3, 1, 2] in rankings(square)
@@ -353,5 +376,4 @@ def rankings(
         raise GonioError(
             "rankings: the link is cosine, whose rows are compared with each other; there is no input to rank for."
         )
-    check_tolerance("rankings", exact, tol)
-    return Rankings(head, tol, drop_twins, limit)
+    return Rankings(read_as("rankings", head, exact, tol, decimals), tol, drop_twins, limit)

@@ -16,6 +16,8 @@ from gonio import check
 from gonio.errors import GonioError
 from gonio.gauge.invariance import braid
 from gonio.head import Head
+from gonio.patterns.arrangement import Arrangement
+from gonio.patterns.factor import FULL, Factor, factor, factorise
 from gonio.patterns.label_sets import LabelSets, label_sets
 from gonio.patterns.listing import Listing, unpack
 from gonio.patterns.merge import merge
@@ -23,7 +25,7 @@ from gonio.patterns.merge import merge
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-RANK = 1e-10  # eigenvalues up to this share of the largest are rounding
+APART = 3  # what is not taken for zero must exceed by so much what may be
 
 
 def cosines(W: Any) -> Float[np.ndarray, "labels labels"]:
@@ -63,47 +65,82 @@ def with_bias(head: Head) -> Float[np.ndarray, "rows wider"]:
     return np.vstack([extra, np.column_stack([head.W, bias])])
 
 
-def factor(C: Any) -> Float[np.ndarray, "rows rank"]:
-    """L of full column rank with L L' = C, for a Gram or cosine matrix."""
-    G = check.matrix(C, "factor", "C", axes=("rows", "rows")).astype(np.float64)
-    if G.shape[0] != G.shape[1] or not np.allclose(G, G.T, atol=1e-12 * max(1.0, float(np.abs(G).max()))):
-        raise GonioError(f"factor: C has shape {G.shape}; a symmetric matrix of cosines is needed.")
-    s, U = np.linalg.eigh((G + G.T) / 2)
-    if s[0] < -1e-8 * max(s[-1], 1e-300):
-        raise GonioError(f"factor: C has the eigenvalue {s[0]:.3g}; cosines of real vectors have none below 0.")
-    keep = s > RANK * s[-1]
-    return U[:, keep][:, ::-1] * np.sqrt(s[keep][::-1])
-
-
-def label_sets_from_cosines(C: Any, *, tol: float = 1e-7) -> LabelSets:
+def label_sets_from_cosines(C: Any, *, tol: float | None = None) -> LabelSets:
     """The label sets of every bias-free head with these cosines.
 
     C = L L' gives rows L with the column space of the normalised W, and sign vectors depend on that space alone.
 
+    tol: how far a cosine may be off; read off the numbers where it is not given (`factor.precision`). Refused where
+    that error leaves open whether a value is zero: a list that hangs on it would be invented.
+
     Claims: NG26.L5.3
     """
-    return label_sets(Head(factor(C), link="sigmoid"), tol=tol)
+    who = "label_sets_from_cosines"
+    found = factorise(C, tol=tol, who=who)
+    sets = label_sets(Head(found.rows, link="sigmoid"), tol=found.tolerance)
+    _told_apart(who, found, sets.arrangement, sets.listing)
+    return sets
 
 
-def rankings_from_cosines(C: Any, *, tol: float = 1e-7) -> Int[np.ndarray, "rankings labels"]:
+def rankings_from_cosines(C: Any, *, tol: float | None = None) -> Int[np.ndarray, "rankings labels"]:
     """The rankings of every bias-free head with these cosines of differences: label indices, winner first.
+
+    tol: as in `label_sets_from_cosines`. Refused too where some signs of differences contradict each other.
 
     Claims: NG26.T5.6
     """
-    L = factor(C)
-    n = _labels_of(len(L))
-    a, _ = merge(L, tol)
-    beaten = np.zeros((0, n), np.int64)
+    who = "rankings_from_cosines"
+    found = factorise(C, tol=tol, who=who)
+    n = _labels_of(len(found.rows))
+    a, _ = merge(found.rows, found.tolerance)
+    listing = Listing(a, tol=found.tolerance)
+    _told_apart(who, found, a, listing)
     parts = []
-    i, j = np.triu_indices(n, 1)
-    for words, _ in Listing(a, tol=tol).blocks():
+    first, second = (np.eye(n, dtype=np.int64)[k] for k in np.triu_indices(n, 1))
+    for words, _ in listing.blocks():
         signs = unpack(words, a.planes)[:, a.plane] == (a.sign > 0)
-        beaten = (~signs).astype(np.int64) @ np.eye(n, dtype=np.int64)[i] + signs.astype(np.int64) @ np.eye(
-            n, dtype=np.int64
-        )[j]
+        beaten = (~signs).astype(np.int64) @ first + signs.astype(np.int64) @ second
+        if not (np.sort(beaten, axis=1) == np.arange(n)).all():
+            raise GonioError(
+                f"{who}: some differences would have signs that form a cycle (a above b above c above a), so these are "
+                f"not the cosines of the differences of {n} labels, or not with enough digits; they are good to "
+                f"{found.error:.1g} ({found.told}). Give them with more digits, or the head itself."
+            )
         parts.append(np.argsort(beaten, axis=1))
-    half = np.concatenate(parts) if parts else beaten
+    half = np.concatenate(parts) if parts else np.zeros((0, n), np.int64)
     return np.concatenate([half, half[:, ::-1]])
+
+
+def _told_apart(who: str, found: Factor, a: Arrangement, listing: Listing) -> None:
+    """Complain unless every value is either within the error of 0 or far beyond it.
+
+    A cosine of 1 that may be 1 - e hides an angle of sqrt(2 e), far more than the error of a row. Where nothing but
+    such cosines speaks for the rank (the rows that are not parallel are independent), it is not known.
+    """
+    low, high = listing.gap if a.rank > 1 else (0.0, np.inf)
+    low = max(low, _merged(found.rows, a))
+    clear = a.rank == found.rows.shape[1] and low <= found.row_error and high >= APART * found.tolerance
+    hidden = len(found.rows) > a.planes == a.rank and found.error > FULL
+    if clear and not hidden:
+        return
+    good = f"{who}: the cosines are good to {found.error:.1g} ({found.told})"
+    if clear:
+        what = f"a cosine of 1 may hide an angle of {np.sqrt(2 * found.error):.1g}, and the rank hangs on it"
+    else:
+        what = (
+            f"a value up to {found.row_error:.1g} is 0 as far as they tell, one above {APART * found.tolerance:.1g} is "
+            f"not, and one that decides a sign is {low if low > found.row_error else high:.1g}"
+        )
+    raise GonioError(
+        f"{good}: {what}. The answer would be invented; give the cosines with more digits, or the head itself."
+    )
+
+
+def _merged(rows: np.ndarray, a: Arrangement) -> float:
+    """How far a row that was taken for parallel to another is off its line."""
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    first = np.array([int(np.flatnonzero(a.plane == p)[0]) for p in range(a.planes)])
+    return float(np.linalg.norm(unit - a.sign[:, None] * unit[first[a.plane]], axis=1).max(initial=0))
 
 
 def _labels_of(pairs: int) -> int:

@@ -27,7 +27,7 @@ from gonio.regions.claim import Certificate, CertificateError, fix
 from gonio.regions.dominance import NEAR, proven
 from gonio.regions.exact import Dyadic
 from gonio.regions.margins import Places, beats, least_margins
-from gonio.regions.mean import Mean, beyond, exact_supremum, sums, supremum
+from gonio.regions.mean import Mean, beyond, exact_supremum, is_ball, sums, supremum
 
 __all__ = ["Certificate", "CertificateError", "NeverTies", "NeverWins", "Ties", "Undecided", "Wins", "of_dict"]
 
@@ -231,13 +231,18 @@ class NeverTies(Certificate):
         return value
 
     def _apart(self, head: Head) -> float:
-        values = []
+        values, open_ball = [], False
         for low, high in ((self.a, self.b), (self.b, self.a)):
             mean = Mean(head, low, np.array([high]), np.ones(1), np.zeros(1, bool))
             with np.errstate(all="ignore"):
                 values.append(supremum(head, sums(mean)))
-            exactly = exact_supremum(head, Dyadic.of(np.ones(1)).whole, *mean.exactly())
+            rows, c = mean.exactly()
+            exactly = exact_supremum(head, Dyadic.of(np.ones(1)).whole, rows, c)
             values.append(np.inf if exactly is None else exactly)
+            # The ball is open: a lead above 0 at its centre that reaches 0 on its surface is above 0 inside.
+            open_ball |= exactly is not None and is_ball(head) and c[0].ratio()[0] > 0
+        if open_ball and not np.nanmin(values) < 0:
+            return 0.0
         if not np.nanmin(values) < 0:
             raise self._refuse(f"it has no rivals, and neither of labels {self.a} and {self.b} is always the higher.")
         return float(np.nanmin(values))

@@ -46,8 +46,10 @@ def proven(mean: Mean) -> float | None:
             if value <= 0:
                 return value / near.scale * (1 - 1e-12)
         must = _conditions(mean, s)
-        if must is None:
-            return None
+    if must is None:  # D does not vanish: over a ball the stored weights may still meet B = sqrt(d) |D| exactly
+        found = _as_stored(mean) if is_ball(mean.head) else None
+        return None if found is None else found / mean.scale * (1 - 1e-12) + 0.0
+    with np.errstate(all="ignore"):
         # corner.D + B is either met with room to spare or made to vanish as well: the likelier is tried first.
         scale = float(np.abs(must.corner) @ s.size) + s.weight
         tight = bool(abs(must.corner @ s.D + s.B) <= NOISE * scale)
@@ -174,15 +176,24 @@ def _distance(A: np.ndarray, A_error: np.ndarray, D: np.ndarray, error: np.ndarr
     return (y + q * (y.max() / (1 - q.max()))) * SLACK if q.max() < 1 else None
 
 
+def _as_stored(mean: Mean) -> float | None:
+    """The supremum of -(D.z + B) for the stored weights as they are, in whole numbers, if it is at most 0."""
+    if len(mean.rivals) * mean.head.shape[1] > LARGEST:
+        return None
+    given = Dyadic.of(mean.weights)
+    value = exact_supremum(mean.head, given.whole, *mean.exactly())
+    return None if value is None else math.ldexp(value, given.exponent)
+
+
 def _solved(mean: Mean, must: Conditions) -> float | None:
     """As `_enclosed`, in whole numbers: first the stored weights as they are, then the exact ones near them."""
     if len(mean.rivals) * mean.head.shape[1] > LARGEST:
         return None
+    value = _as_stored(mean)
+    if value is not None:
+        return value
     rows, c = mean.exactly()
     given = Dyadic.of(mean.weights)
-    value = exact_supremum(mean.head, given.whole, rows, c)
-    if value is not None:
-        return math.ldexp(value, given.exponent)
     columns = rows - rows[:, [must.reference]] if must.reference is not None else rows
     last = (columns @ Dyadic.of(must.corner) + c).whole[None, :]
 

@@ -31,6 +31,7 @@ STAGES = (
     "dominated",  # 7: another label has the same row and a higher bias
     "points",  # 8: all points were looked at
     "alone",  # 9: there is no other label
+    "program",  # 10: one program for this question alone
 )
 STAGE = {name: k for k, name in enumerate(STAGES)}
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from gonio.errors import GonioError
 from gonio.head import Head, Label
-from gonio.inputs import Observed
+from gonio.inputs import Observed, Problem
 from gonio.nearest import nearest_by_cosine
-from gonio.regions import linear
+from gonio.regions import ball_program, linear, observed
 from gonio.regions.bulk import verify_all
 from gonio.regions.certificate import Certificate, CertificateError, NeverTies, Ties, Undecided
-from gonio.regions.proposals import NEVER, STAGES, UNDECIDED, WINS
+from gonio.regions.proposals import NEVER, STAGE, STAGES, UNDECIDED, WINS
 from gonio.regions.ties import TieProposals, propose_ties
 from gonio.regions.win import ANSWERS, Verdict
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-PROGRAMS = 2000  # undecided pairs that are put to one linear program each
+PROGRAMS = 2000  # undecided pairs that are put to one program each
+RIVALS = 64  # of a pair that a program over a ball takes in at a time
+STEPS = 8  # sizes of the way from one side of a tie to the other that are tried
 VACUOUS = 2.9  # from d about 3 log n on nearly every pair of a random head can tie (FACTS 1.7: n = 60, d = 12: 97 %)
 
 
@@ -32,7 +35,8 @@ class CanTie:
 
     pairs     label indices, one pair a row; the columns below have one entry each
     status    1 they can, 2 they cannot, 0 undecided (see `answers`)
-    margin    how far a tie is above all others, a proven lower bound; 0 for pairs that cannot tie
+    margin    how far a tie is above all others, a proven lower bound; 0 for pairs that cannot tie; for undecided ones
+              about the most it can be, or infinity
     note      how informative the question is at this width
     """
 
@@ -42,6 +46,7 @@ class CanTie:
     margin: Float[np.ndarray, " pairs"]
     note: str
     interrupted: bool
+    _stage: Int[np.ndarray, " pairs"]
     _proposals: TieProposals
     _proofs: dict[int, Certificate] = field(default_factory=dict)
 
@@ -52,7 +57,8 @@ class CanTie:
 
     @property
     def stage(self) -> tuple[str, ...]:
-        return tuple(STAGES[k] for k in self._proposals.stage)
+        """What settled each pair."""
+        return tuple(STAGES[k] for k in self._stage)
 
     @property
     def share(self) -> float:
@@ -143,14 +149,17 @@ def can_tie(
         else:
             proofs[int(k)] = claims[j]
     margin = np.where(status == WINS, found.margin, np.where(status == NEVER, 0.0, np.inf))
-    if not found.interrupted and linear.can_pose(problem):
-        for k in np.flatnonzero(status == UNDECIDED)[:PROGRAMS]:
-            proof, least = _by_program(head, problem, int(asked[k, 0]), int(asked[k, 1]))
-            if proof is not None:
-                status[k], margin[k], proofs[int(k)] = (WINS if isinstance(proof, Ties) else NEVER), least, proof
-    for x in (status, margin):
+    stage = np.where(status == UNDECIDED, STAGE["open"], found.stage)
+    for k in np.flatnonzero(status == UNDECIDED)[: 0 if found.interrupted else PROGRAMS]:
+        proof, margin[k] = _by_program(head, problem, int(asked[k, 0]), int(asked[k, 1]))
+        if proof is not None:
+            status[k], proofs[int(k)] = (WINS if isinstance(proof, Ties) else NEVER), proof
+            stage[k] = STAGE["points" if isinstance(head.inputs, Observed) else "program"]
+        else:
+            proofs[int(k)] = Undecided(head.digest, int(asked[k, 0]), margin[k], _why(problem))
+    for x in (status, margin, stage):
         x.flags.writeable = False
-    result = CanTie(head, found.pairs, status, margin, _note(head), found.interrupted, found, proofs)
+    result = CanTie(head, found.pairs, status, margin, _note(head), found.interrupted, stage, found, proofs)
     if a is None:
         return result
     names = [head.labels[i] for i in asked[0]]
@@ -192,32 +201,66 @@ def _proof(head: Head, found: TieProposals, k: int, status: int) -> Certificate:
         if isinstance(head.inputs, Observed):
             return NeverTies(head.digest, a, b, rivals[:0], weights[:0], np.zeros(0))
         return NeverTies(head.digest, a, b, rivals, weights, np.array(both))
-    why = "the search was stopped" if found.interrupted else "the pair is on the edge between tying and not"
+    why = "the search was stopped" if found.interrupted else "the search left it open; ask about this pair alone"
     return Undecided(head.digest, a, np.inf, why)
 
 
-def _by_program(head: Head, problem: Any, a: int, b: int) -> tuple[Certificate | None, float]:
-    """A pair that the search left open, put to one linear program; None where its answer does not verify."""
-    answer = linear.solve(problem, a, b)
-    if answer is None:
-        return None, np.inf
-    if answer.z is not None:
-        scores = problem.V.astype(np.float64) @ answer.z + problem.c
-        others = np.delete(scores, [a, b])
-        margin = float(min(scores[a], scores[b]) - others.max()) if len(others) else np.inf
-        claim = Ties(head.digest, a, b, *_around(head, problem, answer.z, margin, a, b))
+def _why(problem: Problem) -> str:
+    if problem.shape == "ball" or linear.can_pose(problem):
+        return "the pair is within rounding of the edge between tying and not"
+    return "the search left it open, and the head is too large for a linear program"
+
+
+def _by_program(head: Head, problem: Problem, a: int, b: int) -> tuple[Certificate | None, float]:
+    """A pair that the search left open, put to one program: the proof that verifies, or None; and the margin."""
+    bound = np.inf
+    for claim, bound in _claims(head, problem, a, b):
         try:
-            return claim, claim.verify(head)
-        except CertificateError:
-            return None, np.inf
-    for share in (answer.share, -answer.share):  # the sign of an equation's multiplier is the solver's convention
-        claim = NeverTies(head.digest, a, b, answer.rivals, answer.weights, np.array([1 - share, share]))
-        try:
-            claim.verify(head)
+            value = claim.verify(head)
         except CertificateError:
             continue
-        return claim, 0.0
-    return None, np.inf
+        return claim, value if isinstance(claim, Ties) else 0.0
+    return None, bound
+
+
+def _claims(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple[Certificate, float]]:
+    """What may prove a pair's verdict, with a bound of the margin where the program gives one."""
+    apart = NeverTies(head.digest, a, b, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    if isinstance(head.inputs, Observed):
+        at = observed.tied(head, a, b, np.zeros(0, np.int64))
+        yield apart if at is None else Ties(head.digest, a, b, *[head.inputs.F[at].astype(np.float64)] * 2), np.inf
+    elif problem.shape == "ball":
+        answer = ball_program.solve_tie(problem, partial(_lowest, a, b), a, b)
+        if answer is None:
+            yield apart, 0.0
+            return
+        most = max(0.0, answer.most)
+        if answer.least > 0:
+            yield Ties(head.digest, a, b, *_around(head, problem, answer.z, answer.least, a, b)), most
+        both = np.array([1 - answer.share, answer.share])
+        yield NeverTies(head.digest, a, b, answer.pairs[:, 1], answer.weights, both), most
+        yield apart, most
+    elif linear.can_pose(problem):
+        yield apart, np.inf
+        found = linear.solve(problem, a, b)
+        if found is None:
+            return
+        if found.z is not None:
+            scores = problem.V.astype(np.float64) @ found.z + problem.c
+            others = np.delete(scores, [a, b])
+            margin = float(min(scores[a], scores[b]) - others.max()) if len(others) else np.inf
+            yield Ties(head.digest, a, b, *_around(head, problem, found.z, margin, a, b)), margin
+        for share in (found.share, -found.share):  # the sign of an equation's multiplier is the solver's convention
+            both = np.array([1 - share, share])
+            yield NeverTies(head.digest, a, b, found.rivals, found.weights, both), 0.0
+
+
+def _lowest(a: int, b: int, scores: np.ndarray) -> np.ndarray:
+    """The highest rivals of a tie, as the pairs (a, rival)."""
+    others = np.delete(np.arange(len(scores) - 1), [a, b])
+    if len(others) > RIVALS:
+        others = others[np.argpartition(-scores[others], RIVALS)[:RIVALS]]
+    return np.column_stack([np.full(len(others), a), others])
 
 
 def _both_sides(head: Head, found: TieProposals, k: int, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
@@ -227,40 +270,48 @@ def _both_sides(head: Head, found: TieProposals, k: int, a: int, b: int) -> tupl
     return (z, z) if problem.shape == "points" else _around(head, problem, z, float(found.margin[k]), a, b)
 
 
-def _around(head: Head, problem: Any, z: np.ndarray, margin: float, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+def _around(
+    head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Two inputs around z: at one a is not below b, at the other b is not below a.
 
-    The proposed z has equal scores only up to rounding, so it is moved along +-(V_a - V_b) by as little as tells the
-    two apart and as far as the margin over all others allows.
+    The proposed z has equal scores only up to rounding, so it is moved along +-(V_a - V_b), in the coordinates that
+    are free to move, by as little as tells the two apart and as far as the margin over all others allows.
     """
-    gap = (problem.V[a].astype(np.float64) - problem.V[b]).astype(np.float64)
-    length = float(np.linalg.norm(gap))
+    z, way, room = _free(problem, z, problem.V[a].astype(np.float64) - problem.V[b])
+    length = float(np.linalg.norm(way))
     if length == 0:
         return problem.lift(z), problem.lift(z)
-    reach = float(head.norms[a]) + float(head.norms.max())
-    step = margin / (8 * reach * max(1.0, float(np.abs(z).max()) * 1e-12)) if reach else 0.0
-    tried: tuple[np.ndarray, np.ndarray] | None = None
-    for _ in range(6):
-        x, y = (problem.lift(_kept(problem, z + s * step * gap / length)) for s in (1, -1))
-        tried = (x, y)
+    # No lead over a third label shrinks by more than |V_i - V_j| times the step.
+    longest = 2 * float(np.sqrt(max((block.astype(np.float64) ** 2).sum(axis=1).max() for block in _blocks(problem))))
+    step = min(margin / (4 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
+    for _ in range(STEPS):
+        x, y = (problem.lift(z + s * step * way / length) for s in (1, -1))
         try:
             Ties(head.digest, a, b, x, y).verify(head)
         except CertificateError:
             step /= 16
             continue
         break
-    assert tried is not None
-    return tried
+    return x, y
 
 
-def _kept(problem: Any, z: np.ndarray) -> np.ndarray:
-    """z moved back into the set where a step led out of it."""
-    if problem.shape == "orthant":
-        return np.maximum(z, 0)
-    if problem.shape == "box":
-        return np.clip(z, problem.low, problem.high)
+def _blocks(problem: Problem) -> Iterator[np.ndarray]:
+    for start in range(0, len(problem.V), 4096):
+        yield problem.V[start : start + 4096]
+
+
+def _free(problem: Problem, z: np.ndarray, way: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """z with what is on a bound exactly there, the part of `way` in coordinates free to move, and how far they are."""
     if problem.shape == "ball":
-        size = float(np.linalg.norm(z))
-        limit = problem.radius * (1 - 1e-12)
-        return z if size < limit else z * (limit / size)
-    return z
+        assert problem.radius is not None
+        return z, way, problem.radius * (1 - 1e-15) - float(np.linalg.norm(z))
+    if problem.shape == "space":
+        return z, way, np.inf
+    low = np.zeros(len(z)) if problem.low is None else problem.low
+    high = np.full(len(z), np.inf) if problem.high is None else problem.high
+    near = 1e-12 * np.maximum(1.0, np.abs(z))
+    z = np.where(z <= low + near, low, np.where(z >= high - near, high, z))
+    free = (z > low) & (z < high)
+    room = np.minimum(z - low, high - z)[free & (way != 0)]
+    return z, np.where(free, way, 0.0), float(room.min(initial=np.inf))

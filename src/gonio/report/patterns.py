@@ -75,6 +75,11 @@ def patterns(p: Patterns, *, listed: int = 0) -> str:
         f"  impossible {_large(p.impossible)}",
         f"  position   {_position(p, count)}",
     ]
+    near = p.near_degenerate
+    if near is not None:
+        lines.append(f"  readings   exactly as stored: {count:,}; {near}: {near.count:,}")
+        how = "--decimals" if near.reading == "decimals" else f"--tol {near.patterns.tol:.2g}"
+        lines.append(f"             which of the two is meant the numbers do not tell; {how} lists the second")
     lines += [f"  note       {printable(x)}" for x in p.notes]
     for k, row in zip(range(listed), p, strict=False):
         if sets:
@@ -88,9 +93,11 @@ def patterns(p: Patterns, *, listed: int = 0) -> str:
 
 
 def _position(p: Patterns, count: int) -> str:
-    if count == p.most and count:
+    if not count:
+        return "no pattern without ties exists"
+    if count == p.generic:
         return "general: as many as a head of this shape can have (Cover's count), proven"
-    return f"degenerate: general position would give {p.most:,}" if count else "no pattern without ties exists"
+    return f"degenerate: general position would give {_large(p.generic)}"
 
 
 def _large(x: int) -> str:
