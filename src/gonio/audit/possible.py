@@ -276,7 +276,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
         share,
         (
             "Counted exactly, each one proven"
-            + (f"; so the numbers are as stored; {near} there are {near.count:,}" if near else "")
+            + (f", the numbers taken as they are stored; {near}, there are {near.count:,}" if near else "")
             if exact
             else "The closed form for general position; no head of this shape has more"
         )
