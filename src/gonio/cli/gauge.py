@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from gonio.cli.model import LABELS, array_of, label_of, model_and, model_options
@@ -17,8 +19,6 @@ def info(head: Head, as_json: bool) -> None:
 
     p = profile(head)
     if as_json:
-        import json
-
         click.echo(json.dumps(p.to_dict(), indent=2))
         return
     from gonio.report import text
@@ -35,7 +35,8 @@ def info(head: Head, as_json: bool) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
 @click.option("--embeddings", metavar="FILE", help="Bound and measure the difference over these (.npy).")
 @click.option("--radius", type=float, help="Bound it over all inputs of at most this length.")
-def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embeddings, radius) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embeddings, radius, as_json) -> None:
     """Give two labels of MODEL any cosine, with every prediction left as it is."""
     from gonio.gauge import dial as dial_
     from gonio.report import text
@@ -43,7 +44,7 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
     a, b = (label_of(head, x) for x in labels_)
     points = None if embeddings is None else array_of(embeddings)
     result = dial_(head, a, b, cosine=cosine, embeddings=points, radius=radius)
-    click.echo(text.dialled(result))
+    click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text.dialled(result))
     if out is None:
         return
     from gonio.gauge.export import Written, export, measure, measure_tables, standalone
@@ -74,8 +75,6 @@ def compare(models, link, as_json) -> None:
     a, b = (load(m, link=link) for m in models)
     result = same_model(a, b)
     if as_json:
-        import json
-
         click.echo(json.dumps(result.to_dict(), indent=2))
         return
     from gonio.report import text

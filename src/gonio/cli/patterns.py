@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
@@ -18,7 +20,8 @@ from gonio.progress import Bar
 @click.option("--sets", metavar="FILE", help="Whole label sets, one a line: the labels that are on, separated by tabs.")
 @click.option("--out", metavar="FILE", help="With --sets, save one row a set: .csv, .json or .parquet.")
 @click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
-def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
     """Say whether labels of MODEL can be on while others are off; or which label sets of a data set are impossible."""
     from gonio.patterns.questions import can_label as ask
     from gonio.patterns.questions import can_labels
@@ -30,7 +33,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
             raise GonioError("can-label: --out saves the rows of --sets; for one question use --proof.")
         rest = "rest" if rest_off else [label_of(head, x) for x in off]
         verdict = ask(head, on=[label_of(head, x) for x in on], off=rest)
-        click.echo(text.verdict(verdict))
+        click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
         _proofs(head, proof, [verdict.certificate])
         return
     if on or off or rest_off:
@@ -38,7 +41,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
     lines = [[label_of(head, x) for x in line.split("\t") if x] for line in text_of(sets).splitlines() if line.strip()]
     with Bar("can-label") as bar:
         result = can_labels(head, lines, on_progress=bar)
-    click.echo(text.can_label(result))
+    click.echo(json.dumps(result.columns(), indent=2) if as_json else text.can_label(result))
     if out is not None:
         click.echo(f"  saved      {save(result.columns(), out)}")
     _proofs(head, proof, list(dict(zip(result.sets, result.certificates, strict=True)).values()))
@@ -48,7 +51,8 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof) -> None:
 @model_and("LABEL LABEL...", 1)
 @click.option("--top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
 @click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
-def can_rank(head: Head, names, top, proof) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def can_rank(head: Head, names, top, proof, as_json) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
     from gonio.patterns.questions import can_rank as ask
     from gonio.report import patterns as text
@@ -60,20 +64,21 @@ def can_rank(head: Head, names, top, proof) -> None:
         if bad is not None:
             raise GonioError(f"can-rank: {bad!r} is not one label > another; write each pair apart.")
     verdict = ask(head, order, top=top)
-    click.echo(text.verdict(verdict))
+    click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
     _proofs(head, proof, [verdict.certificate])
 
 
 @click.command("can-top", epilog=LABELS)
 @model_and("LABEL...", 1)
 @click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
-def can_top(head: Head, names, proof) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def can_top(head: Head, names, proof, as_json) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""
     from gonio.patterns.questions import can_top as ask
     from gonio.report import patterns as text
 
     verdict = ask(head, [label_of(head, x) for x in names])
-    click.echo(text.verdict(verdict))
+    click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
     _proofs(head, proof, [verdict.certificate])
 
 
@@ -92,8 +97,6 @@ def can_top(head: Head, names, proof) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) -> None:
     """Count, exactly, the label sets (link sigmoid) or rankings (other links) that MODEL can output."""
-    import json
-
     from gonio.patterns.label_sets import label_sets
     from gonio.patterns.pattern import LIMIT
     from gonio.patterns.rankings import rankings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Literal, get_args
 
 import click
@@ -21,7 +22,8 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 @click.option(
     "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
 )
-def can_win(head: Head, names, out, proof, cast) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def can_win(head: Head, names, out, proof, cast, as_json) -> None:
     """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
     from gonio.regions.win import can_win as ask
     from gonio.report import regions as text
@@ -30,11 +32,12 @@ def can_win(head: Head, names, out, proof, cast) -> None:
     if cast is not None:
         from gonio.regions.precision import precision_audit
 
-        click.echo(text.precision(precision_audit(head, cast)))
+        found = precision_audit(head, cast)
+        click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.precision(found))
         return
     with Bar("can-win") as bar:
         result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
-    click.echo(text.can_win(result))
+    click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text.can_win(result))
     keep(result, out, proof, save, result.certificates)
     if result.interrupted:
         raise SystemExit(130)
@@ -46,7 +49,8 @@ def can_win(head: Head, names, out, proof, cast) -> None:
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
 @click.option("--out", metavar="FILE", help="Save one row a pair: .csv, .json or .parquet.")
 @click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
-def can_tie(head: Head, names, pairs, nearest, out, proof) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
     from gonio.regions.tie import can_tie as ask
     from gonio.report import regions as text
@@ -57,7 +61,7 @@ def can_tie(head: Head, names, pairs, nearest, out, proof) -> None:
     given = [tuple(label_of(head, x) for x in names)] if names else pairs_of(pairs, head, "can-tie")
     with Bar("can-tie") as bar:
         result = ask(head, pairs=given, nearest=nearest, on_progress=bar)
-    click.echo(text.can_tie(result))
+    click.echo(json.dumps(result.columns(), indent=2) if as_json else text.can_tie(result))
     keep(result, out, proof, save, lambda: (result.certificate(k) for k in range(len(result))))
 
 
@@ -71,8 +75,6 @@ def verify(head: Head, files, as_json) -> None:
 
     seen = verify_file(head, files[0])
     if as_json:
-        import json
-
         click.echo(json.dumps(seen.to_dict(), indent=2))
     else:
         click.echo(text.verified(seen))

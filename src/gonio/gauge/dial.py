@@ -97,7 +97,7 @@ class Dialled:
             "translation": None if v is None else v.tolist(),
             "bound": self.bound,
             "over": self.over,
-            "max_probability_difference": self.max_probability_difference,
+            "max_probability_difference": None if np.isnan(off := self.max_probability_difference) else off,
         }
 
     def __repr__(self) -> str:

@@ -139,7 +139,7 @@ def smallest_translation(a: Any, b: Any, target: float) -> Shift:
         raise GonioError(f"smallest_translation: the cosine {target:g} cannot be reached; {reach.why}: {reach}.")
     now = cosine(a, b)
     # Parallel rows are at +-1 whatever the rounding of their cosine.
-    if now == target or (abs(target) == 1 and now * target > 0 and _dependent(a, b)):
+    if now == target or (abs(target) == 1 and now * target > 0 and dependent(a, b)):
         return _shift(np.zeros_like(a), 0.0, True)
     if np.array_equal(a, b):  # both zero: their cosine is undefined, and any translation makes it 1
         v = np.zeros_like(a)

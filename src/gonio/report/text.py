@@ -88,7 +88,7 @@ def dialled(r: Dialled) -> str:
             f"  {'proven' if r.bound is not None else 'claimed':<10} {r.promise}",
             *(
                 (f"  measured   {said['max_probability_difference']:.2g} at most, on {len(r.points):,} embeddings",)
-                if np.isfinite(said["max_probability_difference"])
+                if said["max_probability_difference"] is not None
                 else ()
             ),
         )
