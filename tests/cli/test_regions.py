@@ -108,7 +108,9 @@ def test_pad_writes_rows_that_never_win(tied, kind, tmp_path):
     assert head.padded.tolist() == list(range(90, 96))
     assert not set(gonio.can_win(head).wins) & set(range(90, 96))
     assert json.loads((tmp_path / "out" / "config.json").read_text())["vocab_size"] == 96
-    assert all(len(v) == 96 for k, v in numpy.load_file(tmp_path / "out" / "model.safetensors").items() if "norm" not in k)
+    assert all(
+        len(v) == 96 for k, v in numpy.load_file(tmp_path / "out" / "model.safetensors").items() if "norm" not in k
+    )
     assert "6 proofs hold" in run("verify", tmp_path / "out", tmp_path / "p.npz").stdout
     told = run("can-win", tmp_path / "out").stdout
     assert "6 rows without a token, 0 of which can be on top" in told

@@ -47,7 +47,11 @@ OTHER = {"judged", "soft cosine"}  # these are made from judgements or features,
 def made(link, kind, biased, cap):
     r = np.random.default_rng([len(link), len(kind), biased, cap is None])
     head = Head(
-        r.standard_normal((N, D)), r.standard_normal(N) if biased else None, link=link, inputs=INPUTS[kind](r), softcap=cap
+        r.standard_normal((N, D)),
+        r.standard_normal(N) if biased else None,
+        link=link,
+        inputs=INPUTS[kind](r),
+        softcap=cap,
     )
     return head, head.inputs.sample(60, D, r), r
 
@@ -132,7 +136,7 @@ def test_the_canonical_form_stays_under_the_whole_gauge(link, kind, biased, cap)
 @pytest.mark.parametrize("cap", [None, 3.0])
 @pytest.mark.parametrize("kind", INPUTS)
 def test_agreement_with_an_equivalent_form_of_itself_is_one_where_it_says_invariant(kind, cap):
-    head, F, r = made("softmax", kind, False, cap)
+    head, F, _ = made("softmax", kind, False, cap)
     found = agreement(head, head, embeddings=(F, F), k=3)
     for row in found.rows:
         if row.invariant:

@@ -18,7 +18,7 @@ def by_lp(head):
     n, d = W.shape
     out = np.full(n, NEVER)
     for i in range(n):
-        same = (W == W[i]).all(axis=1) & (b == b[i])
+        same = (W[i] == W).all(axis=1) & (b == b[i])
         js = np.flatnonzero(~same)
         found = linprog(
             np.r_[np.zeros(d), -1], A_ub=np.column_stack([W[js] - W[i], np.ones(len(js))]), b_ub=b[i] - b[js],

@@ -18,7 +18,7 @@ def best_margin(head: Head, i: int) -> float:
     """The largest margin of label i over |x|_inf <= 1e3 of its inputs, by one LP (polyhedral inputs only)."""
     W, d = head.W.astype(float), head.shape[1]
     b = np.zeros(len(W)) if head.bias is None else head.bias
-    same = (W == W[i]).all(axis=1) & (b == b[i])
+    same = (W[i] == W).all(axis=1) & (b == b[i])
     others = np.flatnonzero(~same)
     if not len(others):
         return 1.0

@@ -46,7 +46,9 @@ def margin(t: Truth, i: int, inputs: str | None = None) -> float:
     cuts, rhs = np.zeros((0, d + 1)), np.zeros(0)
     radius = np.sqrt(d)
     for _ in range(300):
-        found = linprog(np.r_[np.zeros(d), -1.0], A_ub=np.vstack([A, cuts]), b_ub=np.r_[b, rhs], bounds=[*bounds, (None, 1.0)])
+        found = linprog(
+            np.r_[np.zeros(d), -1.0], A_ub=np.vstack([A, cuts]), b_ub=np.r_[b, rhs], bounds=[*bounds, (None, 1.0)]
+        )
         assert found.status == 0
         z = found.x[:d]
         length = np.linalg.norm(z)

@@ -124,7 +124,11 @@ def rotary_table(at: Path) -> Truth:
     W = rows(14, 4, 6)
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 14, "hidden_size": 4,
               "tie_word_embeddings": False}  # fmt: skip
-    tensors = {"lm_head.weight": rows(14, 4, 7), "model.norm.weight": np.ones(4, np.float32), "model.embed_tokens.weight": W}
+    tensors = {
+        "lm_head.weight": rows(14, 4, 7),
+        "model.norm.weight": np.ones(4, np.float32),
+        "model.embed_tokens.weight": W,
+    }
     _checkpoint(at / "rotary", config, tensors, words(14))
     return Truth((str(at / "rotary"), "--tensor", "model.embed_tokens.weight"), W, "input", labels=words(14))
 
@@ -136,7 +140,9 @@ def tied_softcap(at: Path) -> Truth:
     config = {"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "vocab_size": 15, "hidden_size": 4,
               "tie_word_embeddings": True, "final_logit_softcapping": 30.0}  # fmt: skip
     _checkpoint(at / "capped", config, {"model.embed_tokens.weight": W, "model.norm.weight": gain}, words(15))
-    return Truth((str(at / "capped"),), W, "softmax", labels=words(15), kind="rms", gain=1 + gain, tied=True, softcap=30.0)
+    return Truth(
+        (str(at / "capped"),), W, "softmax", labels=words(15), kind="rms", gain=1 + gain, tied=True, softcap=30.0
+    )
 
 
 def layer_norm(at: Path) -> Truth:
@@ -175,7 +181,9 @@ def factors_open(at: Path) -> Truth:
 def factors_penalised(at: Path) -> Truth:
     """Users and items trained with a penalty on each factor, as the user says."""
     users, items, typed = _pair(at, "penalised", 15)
-    return Truth(typed, items, "dot", kind="users", users=users, trained="factors", more={"audit": ("--trained", "factors")})
+    return Truth(
+        typed, items, "dot", kind="users", users=users, trained="factors", more={"audit": ("--trained", "factors")}
+    )
 
 
 def word2vec_text(at: Path) -> Truth:

@@ -67,7 +67,9 @@ def single_cosine(t: Truth, f: dict[str, Any]) -> None:
     assert ("untied" in words) == t.tied
     assert ("as assumed" in words) == t.assumed
     fixed = t.link == "cosine" or t.trained == "factors"
-    assert f["state"] == ("fact" if fixed else "open" if t.link in ("unknown",) or (t.link == "input" and not t.offset) else "convention")
+    assert f["state"] == (
+        "fact" if fixed else "open" if t.link in ("unknown",) or (t.link == "input" and not t.offset) else "convention"
+    )
     assert "what was trained" not in words or t.link == "cosine"
 
 
@@ -81,7 +83,9 @@ def pair(t: Truth, f: dict[str, Any]) -> None:
     true = brute.cosines(t.W)[a, b]
     assert f["value"] == float(true) or abs(f["value"] - true) < 1e-6
     shown = float(re.search(r" is (-?\d\.\d+)", f["title"])[1])
-    assert abs(shown - true) <= 0.5 * 10 ** -len(f["title"].split(" is ")[1].split()[0].split(".")[1].rstrip(";,")) + 1e-9
+    assert (
+        abs(shown - true) <= 0.5 * 10 ** -len(f["title"].split(" is ")[1].split()[0].split(".")[1].rstrip(";,")) + 1e-9
+    )
     assert abs(shown) < 1 or abs(true) == 1
     moves = "equivalent model" in f["title"] and "stays" not in f["title"]
     assert moves == (t.link not in ("cosine",) and t.trained != "factors" and not (t.link == "input" and not t.offset))
@@ -342,7 +346,9 @@ def similar_items(t: Truth, f: dict[str, Any]) -> None:
     assert f["data"]["trained"] == t.trained
     assert ("arbitrary" in f["says"]) == (t.trained == "product")
     k = round(numbers(re.search(r"each item's (\d+) nearest", f["says"])[1])[0])
-    kept = [len(set(_lists(brute.cosines(t.W), k)[i]) & set(_lists(brute.projected_back(t), k)[i])) / k for i in range(t.n)]
+    kept = [
+        len(set(_lists(brute.cosines(t.W), k)[i]) & set(_lists(brute.projected_back(t), k)[i])) / k for i in range(t.n)
+    ]
     assert abs(f["data"]["kept"] - np.mean(kept)) < 0.02  # equal items may change places
 
 

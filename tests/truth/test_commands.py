@@ -238,7 +238,9 @@ def test_diagnose(made, name):
     said = answer("diagnose", *t.typed, "--json", "--no-orbit")
     C = brute.cosines(t.W)
     live = np.flatnonzero(t.W.any(axis=1))
-    assert said["anisotropy"]["mean_cosine"] == pytest.approx(np.mean([C[i, j] for i in live for j in live if i != j]), abs=1e-6)
+    assert said["anisotropy"]["mean_cosine"] == pytest.approx(
+        np.mean([C[i, j] for i in live for j in live if i != j]), abs=1e-6
+    )
     assert bool(said["anisotropy"]["convention"]) == ((t.link == "softmax" and t.softcap is None) or t.offset)
     text = " ".join(invoke("diagnose", *t.typed).stdout.split())
     if t.link not in SCORES:

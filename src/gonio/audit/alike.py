@@ -57,7 +57,11 @@ class Alike:
             "reachable": [_plain(v) for v in self.reachable],
             "reachable_in_words": str(self.reach),
             "fragility": None if self.fragility is None else _plain(self.fragility),
-            "instead": {"measure": name, "value": _plain(value), "interval": None if interval is None else list(interval)},
+            "instead": {
+                "measure": name,
+                "value": _plain(value),
+                "interval": None if interval is None else list(interval),
+            },
             "note": self.note,
         }
 

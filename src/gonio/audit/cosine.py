@@ -113,7 +113,7 @@ def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, dat
         value,
         f"{says}. Reachable: {data['reachable']}.",
         theorem="NG26.T3.4" if isinstance(moved.transform, Translation) else "GONIO.1.6",
-        verify=f"gonio dial {h.typed} {typed_label(h, moved.labels[0])} {typed_label(h, moved.labels[1])} --cosine {target:g}",
+        verify=f"gonio dial {h.typed} {' '.join(typed_label(h, i) for i in moved.labels)} --cosine {target:g}",
         data=data,
     )
 

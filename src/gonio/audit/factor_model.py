@@ -46,18 +46,28 @@ def _answer(a: FactorAudit) -> Finding:
     """Which similarity to use for similar items, and why, in one sentence."""
     t = a.tables
     if t.link == "cosine":
-        return Finding("similar-items", "answer", "For similar items use the plain cosine: it is what was trained", "fact",
-                       "cosine", "Rotations and lengths, which the training leaves open, do not move it.",
-                       verify=f"gonio similar {a.head.typed} '#0' --measure cosine")  # fmt: skip
-    kept = f" Of each item's {a.k} nearest by plain cosine, {100 * a.moved.mean():.1f} % are among these." if len(a.moved) else ""
+        return Finding(
+            "similar-items",
+            "answer",
+            "For similar items use the plain cosine: it is what was trained",
+            "fact",
+            "cosine",
+            "Rotations and lengths, which the training leaves open, do not move it.",
+            verify=f"gonio similar {a.head.typed} '#0' --measure cosine",
+        )
+    kept = (
+        f" Of each item's {a.k} nearest by plain cosine, {100 * a.moved.mean():.1f} % are among these."
+        if len(a.moved)
+        else ""
+    )
     assumed = " (assumed: nothing is told of the training)" if t.assumed and t.trained == "product" else ""
     assumed = " (assumed, from the library it is made by)" if t.assumed and t.trained == "factors" else assumed
     why = (
-        f"Plain cosines are unique under a penalty on each factor{assumed}, but another strength of it gives others; the "
-        "projected-back cosine compares what the model predicts."
+        f"Plain cosines are unique under a penalty on each factor{assumed}, but another strength of it gives others; "
+        "the projected-back cosine compares what the model predicts."
         if t.trained == "factors"
-        else f"Plain cosines are arbitrary: the training{assumed or ' penalty is on the product and'} leaves every invertible "
-        "map of users and items open, which keeps every score and moves cosines."
+        else f"Plain cosines are arbitrary: the training{assumed or ' penalty is on the product and'} leaves every "
+        "invertible map of users and items open, which keeps every score and moves cosines."
     )
     return Finding(
         "similar-items",
@@ -118,8 +128,8 @@ def _shown(a: FactorAudit) -> Iterator[Finding]:
             ),
             "warning" if len(never) else "fine",
             len(never),
-            "A user vector, unlike a user of the data, may be anything: over all of them some mean of other items is not "
-            "below these."
+            "A user vector, unlike a user of the data, may be anything: over all of them some mean of other items is "
+            "not below these."
             if len(never)
             else "Over all vectors, not only the users given.",
             threshold=1,

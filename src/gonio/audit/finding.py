@@ -45,7 +45,9 @@ def short(label: str) -> str:
 def typed_label(head: Head, row: int) -> str:
     """A label as a command line takes it: its quoted name, or its number where the name is not one row's alone."""
     name = head.labels[row]
-    plain = head.named and name.isprintable() and name and not name.startswith(("-", "#")) and head.labels.count(name) == 1
+    plain = (
+        head.named and name.isprintable() and name and not name.startswith(("-", "#")) and head.labels.count(name) == 1
+    )
     return shlex.quote(name) if plain else f"'#{row}'"
 
 

@@ -53,7 +53,9 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
         shared = f"; {len(wins.shared):,} more share their row with another {word}"
     where = _where(s)
     if len(never):
-        title = f"{len(never):,} of {n:,} {word}s {'are on top at none of' if where else 'can never win'}{where}{shared}"
+        title = (
+            f"{len(never):,} of {n:,} {word}s {'are on top at none of' if where else 'can never win'}{where}{shared}"
+        )
     elif decided:
         every = "is on top at one of" + where if where else "can be on top" if len(wins.shared) else "can win"
         title = f"Every {word} {every}{shared.replace(' more', '')}"
@@ -84,7 +86,7 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
         yield Finding(
             "shared-top",
             "possible",
-            f"{len(wins.shared):,} {word}s in {counted(len(groups), 'group')} of equal rows can be on top, none of them alone",
+            f"{len(wins.shared):,} {word}s in {counted(len(groups), 'group')} of equal rows can be on top, none alone",
             "fact",
             len(wins.shared),
             "Which of a group is returned there is up to how ties are broken.",
@@ -137,17 +139,17 @@ def _inside(s: Subject, wins: CanWin) -> Iterator[Finding]:
     h = s.head
     at = np.searchsorted(surface.labels, few)
     inside = surface.only_inside
+    bound = surface.at_most[np.searchsorted(surface.labels, inside)].max(initial=0.0)
     yield Finding(
         "inside-norm",
         "possible",
-        f"{len(few):,} of them were found to win only inside the norm's ellipsoid, out to {surface.found[at].max():.2f} of "
-        "its radius at most",
+        f"{len(few):,} of them were found to win only inside the norm's ellipsoid, out to "
+        f"{surface.found[at].max():.2f} of its radius at most",
         "open",
         len(few),
         "States after a norm lie near its surface; a label that wins only well inside may never be seen to win. "
         + (
-            f"{len(inside):,} of them provably cannot win beyond {surface.at_most[np.searchsorted(surface.labels, inside)].max():.2f} "
-            "of it."
+            f"{len(inside):,} of them provably cannot win beyond {bound:.2f} of it."
             if len(inside)
             else "That they cannot win further out is not proven."
         ),
@@ -238,11 +240,13 @@ def _on_and_off(s: Subject) -> Iterator[Finding]:
         yield Finding(
             key,
             "possible",
-            f"{len(which):,} of {h.shape[0]:,} labels can never be {word}" if len(which) else f"Every label can be {word}",
+            f"{len(which):,} of {h.shape[0]:,} labels can never be {word}"
+            if len(which)
+            else f"Every label can be {word}",
             "warning" if len(which) else "fine",
             len(which),
-            f"Their logits are {side} 0 at no input, {over}: the {'largest' if word == 'on' else 'smallest'} value that "
-            "each can have is known in closed form."
+            f"Their logits are {side} 0 at no input, {over}: the {'largest' if word == 'on' else 'smallest'} value "
+            "that each can have is known in closed form."
             if len(which)
             else f"Each has an input, {over}, at which its logit is {side} 0.",
             threshold=1,

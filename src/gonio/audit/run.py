@@ -42,7 +42,9 @@ WARNINGS: dict[str, Callable[[Subject], str]] = {
     "padded-wins": lambda s: _needs_link(s, ("softmax", "dot")),
     "never-on": lambda s: _needs_link(s, ("sigmoid",)),
     "never-off": lambda s: _needs_link(s, ("sigmoid",)),
-    "impossible-sets": lambda s: _needs_link(s, ("sigmoid",)) or ("" if s.label_sets is not None else "it needs --sets"),
+    "impossible-sets": lambda s: (
+        _needs_link(s, ("sigmoid",)) or ("" if s.label_sets is not None else "it needs --sets")
+    ),
     "never-first": lambda s: _needs_users(s),
     "never-shown": lambda s: _needs_users(s),
     "constant-columns": lambda s: _needs_users(s),

@@ -84,9 +84,10 @@ def _softmax(head: Head) -> CosineVerdict:
         )
         return CosineVerdict("convention", title + " unless it is exactly 1 or -1", why, "GONIO.1.6")
     if head.shape[1] == 1:  # a line has two directions: nothing lies between them
-        why = f"One number added to all rows{once} changes no probability and gives two different rows the cosine 1 or -1, as one likes."
+        what, reach = "number", "the cosine 1 or -1, as one likes"
     else:
-        why = f"One vector added to all rows{once} changes no probability and gives two different rows any cosine from -1 to 1."
+        what, reach = "vector", "any cosine from -1 to 1"
+    why = f"One {what} added to all rows{once} changes no probability and gives two different rows {reach}."
     return CosineVerdict("convention", title, why, "NG26.T3.4")
 
 
@@ -118,7 +119,8 @@ def _vectors(head: Head) -> CosineVerdict:
     return CosineVerdict(
         "convention",
         "Cosines of word vectors are not fixed by training",
-        f"They are trained by dot products of two tables, and the file has one. In {which}, as this file looks, {moved}. "
+        "They are trained by dot products of two tables, and the file has one. "
+        f"In {which}, as this file looks, {moved}. "
         "What the optimiser left may be useful; judged pairs tell how far.",
     )
 

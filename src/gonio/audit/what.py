@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gonio.audit.finding import Finding, sentence
+from gonio.audit.finding import Finding, counted, sentence
 from gonio.audit.subject import Subject
 from gonio.gauge import gauge_of
 from gonio.gauge.group import SCORES
@@ -52,7 +52,9 @@ def what(s: Subject) -> Iterator[Finding]:
         "fact" if usable == full else "warning",
         usable,
         "The rank says how many independent directions tell rows apart."
-        + ("" if usable == full or h.link not in SCORES else " Some directions of the embeddings change no prediction."),
+        + (
+            "" if usable == full or h.link not in SCORES else " Some directions of the embeddings change no prediction."
+        ),
         data={"labels": n, "dim": d, "stored_as": h.rows.kind, "bias": h.bias is not None, "softcap": h.softcap},
     )
     if h.link not in SCORES:
@@ -79,7 +81,7 @@ def _rows(s: Subject) -> Iterator[Finding]:
         yield Finding(
             "twins",
             "head",
-            f"{members:,} labels share their row with another, in {len(h.twins):,} group{'' if len(h.twins) == 1 else 's'}",
+            f"{members:,} labels share their row with another, in {counted(len(h.twins), 'group')}",
             "warning",
             members,
             "Labels of a group have the same score at every input: a prediction cannot tell them apart."
@@ -95,7 +97,8 @@ def _rows(s: Subject) -> Iterator[Finding]:
             f"{len(h.zero_rows):,} rows are zero",
             "warning",
             len(h.zero_rows),
-            "A zero row has no cosine" + (", and its score is its bias whatever the input." if h.link in SCORES else "."),
+            "A zero row has no cosine"
+            + (", and its score is its bias whatever the input." if h.link in SCORES else "."),
             threshold=1,
             data={"labels": [h.labels[i] for i in h.zero_rows[:50]]},
         )

@@ -13,10 +13,9 @@ import click
 from gonio.errors import GonioError
 from gonio.head import KNOWN_LINKS, Head
 
-
 LABELS = (
-    "A LABEL is a row's name, or #12 for row 12. A token is named as its tokenizer writes it, such as 'Ġdog' or '▁dog'; "
-    "' dog' with a leading space finds it. With --users and --items there is no MODEL."
+    "A LABEL is a row's name, or #12 for row 12. A token is named as its tokenizer writes it, such as 'Ġdog' or "
+    "'▁dog'; ' dog' with a leading space finds it. With --users and --items there is no MODEL."
 )
 
 
@@ -24,7 +23,9 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say how to read a model."""
     for option in reversed(
         (
-            click.option("--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."),
+            click.option(
+                "--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."
+            ),
             click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong."),
             click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON."),
             click.option(
@@ -140,9 +141,7 @@ def keep(result, out, proof, save, certificates) -> None:
 
         kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
         file.save(proof, kept)
-        click.echo(
-            f"  proofs     {proof} ({len(kept):,}; check them with gonio verify {result.head.typed} {proof})"
-        )
+        click.echo(f"  proofs     {proof} ({len(kept):,}; check them with gonio verify {result.head.typed} {proof})")
 
 
 def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:

@@ -67,7 +67,7 @@ class Dialled:
 
     @cached_property
     def max_probability_difference(self) -> float:
-        """max |p' - p| over the measured embeddings, in float64; of scores for the link dot, NaN for what is no head."""
+        """max |p' - p| over the measured embeddings, in float64; of scores for the link dot; NaN without a head."""
         if self.before.link not in SCORES:
             return float("nan")
         if self.before.link not in ("softmax", "sigmoid"):

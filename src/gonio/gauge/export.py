@@ -54,8 +54,9 @@ def export(dialled: Dialled, out: Path | str, *, precision: Precision = "float32
     """Write a dialled head as the model that it was loaded from, with only its head changed.
 
     Safetensors (sharded too), torch, npz and npy are written in their own format, everything else in the folder is
-    copied; a tied head is untied. Of input embeddings the table that is added to them is moved too. Heads of 16-bit models are written in float32, or with precision="same" in their own
-    type. A head from another format is written alone, as a safetensors file, with `standalone`.
+    copied; a tied head is untied. Of input embeddings the table that is added to them is moved too. Heads of 16-bit
+    models are written in float32, or with precision="same" in their own type. A head from another format is written
+    alone, as a safetensors file, with `standalone`.
     """
     head, like = dialled.head, dialled.before
     source, out = like.source, Path(out)
@@ -104,8 +105,8 @@ def _moved_tables(dialled: Dialled, place: Path, out: Path, dtype: str, overwrit
     name, other = source.tensors["W"], source.tensors.get("offset")
     if other is None or source.format != "safetensors":
         raise GonioError(
-            f"export: {place} is a {source.format} model, whose second table gonio does not write; the moved rows alone "
-            f"are written with standalone (on the command line: --head-only)."
+            f"export: {place} is a {source.format} model, whose second table gonio does not write; the moved rows "
+            f"alone are written with standalone (on the command line: --head-only)."
         )
     added = _second_table(source, place, other)
     parts: dict[str, Any] = {

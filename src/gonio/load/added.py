@@ -15,7 +15,8 @@ from gonio.load.weights import find
 TYPES, POSITIONS = ("token_type_embeddings.weight",), ("position_embeddings.weight",)
 # Model types whose first step is such a sum, before any norm or scale, and the tables in it, the smallest first.
 ADDED = dict.fromkeys(
-    ("bert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "ernie", "convbert", "roformer", "data2vec-text"),
+    ("bert", "roberta", "xlm-roberta", "camembert", "electra", "albert", "ernie", "convbert", "roformer",
+     "data2vec-text"),
     (*TYPES, *POSITIONS),
 ) | {
     "distilbert": POSITIONS,

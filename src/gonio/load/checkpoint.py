@@ -131,7 +131,9 @@ def _compared_by(files: Files) -> str:
             continue
         if isinstance(data, Mapping) and isinstance(data.get(key), str):
             return str(data[key])
-        if isinstance(data, list) and any(str(m.get(key, "")).endswith("Normalize") for m in data if isinstance(m, Mapping)):
+        if isinstance(data, list) and any(
+            str(m.get(key, "")).endswith("Normalize") for m in data if isinstance(m, Mapping)
+        ):
             return "cosine (its last module normalises)"
     return ""
 

@@ -137,7 +137,11 @@ def _draft(place: str, kind: str, table: Any, words: list[str], taken: int) -> D
     out.decide("labels", "the words")
     if kind == "GloVe text":
         out.offset_in = "the biases of GloVe's training"
-        out.decide("offset", "a file without a line of counts is as GloVe writes it; its biases take up an offset", assumed=True)
+        out.decide(
+            "offset",
+            "a file without a line of counts is as GloVe writes it; its biases take up an offset",
+            assumed=True,
+        )
     else:
         why = "a file with a line of counts is as word2vec and fastText write it; they train without biases"
         out.decide("offset", f"{why}, so nothing takes up an offset", assumed=True)

@@ -7,8 +7,8 @@
     Undecided   how near a search came
 
 Scores are W x + b in real numbers; a soft-cap does not change who wins. Labels whose scores are equal at every input
-(`Head.twins`) are one candidate: what wins or never wins, does so against all other labels. Over `Observed` inputs the rivals of a
-NeverWins or NeverTies stand without weights, and no rivals stand for all other labels.
+(`Head.twins`) are one candidate: what wins or never wins, does so against all other labels. Over `Observed` inputs the
+rivals of a NeverWins or NeverTies stand without weights, and no rivals stand for all other labels.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class Wins(Certificate):
 
     min_j (w_i - w_j).x + b_i - b_j > 0  over the labels j that are neither i nor among `equals`
 
-    `equals` are labels whose scores are those of i at every input, which `verify` checks. x is in the head's own coordinates, float32 or float64. After a norm it must be gain * z (+ shift) with |z| below
-    sqrt(d), in exact arithmetic; after a LayerNorm, where floats z cannot sum to zero, the point meant is the exact
-    x - gain * mean(z), z = (x - shift) / gain.
+    `equals` are labels whose scores are those of i at every input, which `verify` checks. x is in the head's own
+    coordinates, float32 or float64. After a norm it must be gain * z (+ shift) with |z| below sqrt(d), in exact
+    arithmetic; after a LayerNorm, where floats z cannot sum to zero, the point meant is the exact x - gain * mean(z),
+    z = (x - shift) / gain.
     """
 
     label: int
@@ -87,8 +88,9 @@ class NeverWins(Certificate):
 
     score_i - max_j score_j  <=  sum_j w_j (score_i - score_j)  <=  0,  w >= 0, sum w = 1
 
-    No rival may be an equal of the label, whose scores are its own everywhere: that would prove nothing. The weights are floats near exact ones; `verify` proves that exact ones exist. Over `Observed` inputs the
-    weights are empty: at each of the embeddings some rival is not below the label.
+    No rival may be an equal of the label, whose scores are its own everywhere: that would prove nothing. The weights
+    are floats near exact ones; `verify` proves that exact ones exist. Over `Observed` inputs the weights are empty: at
+    each of the embeddings some rival is not below the label.
     """
 
     label: int

@@ -51,7 +51,11 @@ class CanBeOn:
     def to_dict(self) -> dict[str, Any]:
         """In plain values; an infinite end is None."""
         ends = {k: [float(v) if np.isfinite(v) else None for v in getattr(self, k)] for k in ("low", "high")}
-        return {"head": self.head.digest, "never_on": self.never_on.tolist(), "never_off": self.never_off.tolist()} | ends
+        return {
+            "head": self.head.digest,
+            "never_on": self.never_on.tolist(),
+            "never_off": self.never_off.tolist(),
+        } | ends
 
     def __repr__(self) -> str:
         n = self.head.shape[0]
@@ -73,8 +77,12 @@ def can_be_on(head: Head) -> CanBeOn:
     problem = head.inputs.reduce(head.W.astype(np.float64), head.bias)
     high, doubt = _largest(problem, 1.0)
     low, below = _largest(problem, -1.0)
-    never_on = [int(i) for i in np.flatnonzero(high <= doubt) if not _reaches(problem, head, int(i), 1, high[i], doubt[i])]
-    never_off = [int(i) for i in np.flatnonzero(low <= below) if not _reaches(problem, head, int(i), -1, low[i], below[i])]
+    never_on = [
+        int(i) for i in np.flatnonzero(high <= doubt) if not _reaches(problem, head, int(i), 1, high[i], doubt[i])
+    ]
+    never_off = [
+        int(i) for i in np.flatnonzero(low <= below) if not _reaches(problem, head, int(i), -1, low[i], below[i])
+    ]
     return CanBeOn(head, -low, high, np.array(never_on, np.int64), np.array(never_off, np.int64))
 
 
@@ -125,7 +133,9 @@ def _reaches(p: Problem, head: Head, i: int, sign: int, value: float, doubt: flo
         return b + sum((v * Fraction(float(hi if v > 0 else lo)) for v, lo, hi in ends if v), Fraction(0)) > 0
     if p.shape == "points":
         assert p.points is not None
-        return any(b + sum((v * Fraction(float(x)) for v, x in zip(w, row, strict=True)), Fraction(0)) > 0 for row in p.points)
+        return any(
+            b + sum((v * Fraction(float(x)) for v, x in zip(w, row, strict=True)), Fraction(0)) > 0 for row in p.points
+        )
     return _ball_reaches(head, w, b)
 
 

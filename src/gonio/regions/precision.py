@@ -132,4 +132,3 @@ def precision_audit(head: Head, kind: Precision, decide: Decide | None = None) -
         after=after,
         saturated=saturated,
     )
-

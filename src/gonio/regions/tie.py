@@ -214,7 +214,7 @@ def _why(problem: Problem) -> str:
 def _by_program(head: Head, problem: Problem, a: int, b: int) -> tuple[Certificate | None, float]:
     """A pair that the search left open, put to one program: the proof that verifies, or None; and the margin."""
     bound = np.inf
-    for claim, bound in _claims(head, problem, a, b):
+    for claim, _ in _claims(head, problem, a, b):
         try:
             value = claim.verify(head)
         except CertificateError:

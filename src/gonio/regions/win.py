@@ -239,7 +239,7 @@ def can_win(
 def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = None) -> Verdict | CanWin:
     """Which labels can ever be strictly above all others, with proofs.
 
-    Label i can win  iff  some input x of the head has  (w_i - w_j).x + b_i - b_j > 0  for all j that are not its equals.
+    Label i can win  iff  some input x has  (w_i - w_j).x + b_i - b_j > 0  for all labels j that are not its equals.
 
     Labels whose scores are equal at every input are one candidate: they reach the top together or never.
 

@@ -41,10 +41,7 @@ def alike(r: Alike) -> str:
     name, value, interval = r.instead
     lines = [f"How alike are {a} and {b} to this model?", f"  verdict    {r.verdict}"]
     lines += textwrap.wrap(r.why, WIDTH, initial_indent="  because    ", subsequent_indent="             ")
-    if r.reach.low == r.reach.high:
-        reach = f"; {r.reach.why}"
-    else:
-        reach = f"; equivalent models reach {r.reach}"
+    reach = f"; {r.reach.why}" if r.reach.low == r.reach.high else f"; equivalent models reach {r.reach}"
     lines += textwrap.wrap(
         f"{plainly(r.cosine)} as stored{reach}", WIDTH, initial_indent="  cosine     ", subsequent_indent=" " * 13
     )

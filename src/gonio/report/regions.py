@@ -32,8 +32,8 @@ def can_win(r: CanWin) -> str:
     if len(r.shared):
         groups = [g for g in r.twins if g.can_be_top == "yes"]
         lines.append(
-            f"  with equals {len(r.shared):,} labels in {_groups(len(groups))} of equal rows reach the top together, none "
-            f"alone{_names(h, r.shared)}"
+            f"  with equals {len(r.shared):,} labels in {_groups(len(groups))} of equal rows reach the top together, "
+            f"none alone{_names(h, r.shared)}"
         )
     padded = np.intersect1d(h.padded, r.labels)
     if len(padded):
@@ -61,8 +61,8 @@ def _surface(r: CanWin) -> list[str]:
     bound = r.surface.at_most[np.searchsorted(r.surface.labels, inside)].max(initial=0)
     proven = f"; {len(inside):,} provably win only inside {bound:.2g} of it" if len(inside) else ""
     return [
-        f"  inside     {len(few):,} of those were found to win only out to {found:.2g} of the norm's radius, where states "
-        f"lie near 1{proven}{_names(r.head, few)}"
+        f"  inside     {len(few):,} of those were found to win only out to {found:.2g} of the norm's radius, where "
+        f"states lie near 1{proven}{_names(r.head, few)}"
     ]
 
 
@@ -126,9 +126,7 @@ def precision(a: PrecisionAudit) -> str:
         "gained": "could not be on top and can after rounding",
         "unclear": "undecided before or after",
     }
-    lines = [
-        f"rounded to {a.kind}: {_tops(a.before):,} labels could be on top, {_tops(a.after):,} can"
-    ]
+    lines = [f"rounded to {a.kind}: {_tops(a.before):,} labels could be on top, {_tops(a.after):,} can"]
     for part, words in told.items():
         which = getattr(a, part)
         lines.append(f"  {part:<10} {len(which):,} {words}{_names(h, which)}")

@@ -5,8 +5,15 @@ from __future__ import annotations
 from gonio.report.text import printable
 from gonio.similarity import Measure, Neighbours
 
-GROUPS = {"T": "translation", "M": "invertible map", "S": "scaling", "R": "rotation", "P": "row lengths", "U": "input shift",
-          "L": "layer-norm shift"}  # fmt: skip
+GROUPS = {
+    "T": "translation",
+    "M": "invertible map",
+    "S": "scaling",
+    "R": "rotation",
+    "P": "row lengths",
+    "U": "input shift",
+    "L": "layer-norm shift",
+}
 
 
 def similar(measure: Measure, by_measure: Neighbours, by_cosine: Neighbours, intervals: list[str]) -> str:

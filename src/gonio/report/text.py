@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gonio.audit.finding import LONG
+from gonio.audit.finding import LONG, counted
 from gonio.audit.verdict import READINGS
 from gonio.gauge import Chain, Dialled, SameModel, Transform
 from gonio.gauge.export import Written
@@ -98,11 +98,14 @@ def dialled(r: Dialled) -> str:
 def written(w: Written, difference: tuple[float, float] | None, alone: str = "") -> str:
     """What `gonio dial --out` adds: where the checkpoint is and what its rounding does."""
     lines = [
-        f"  written    {w.path} (head in {w.tensor}, {w.dtype}{', untied from the embeddings' if w.untied else ''}){alone}"
+        f"  written    {w.path} (head in {w.tensor}, {w.dtype}"
+        f"{', untied from the embeddings' if w.untied else ''}){alone}"
     ]
     if difference is not None:
         proven, measured = difference
-        lines.append(f"  as written no probability differs by more than {proven:.2g} (proven), {measured:.2g} (measured)")
+        lines.append(
+            f"  as written no probability differs by more than {proven:.2g} (proven), {measured:.2g} (measured)"
+        )
     return "\n".join(lines)
 
 
@@ -163,6 +166,6 @@ def _twins(h: Head) -> str:
     total = sum(len(g) for g in h.twins)
     largest = max(h.twins, key=len)
     return (
-        f"{total:,} labels in {len(h.twins):,} group{'' if len(h.twins) == 1 else 's'}; the largest has {len(largest):,}: "
+        f"{total:,} labels in {counted(len(h.twins), 'group')}; the largest has {len(largest):,}: "
         f"{some([h.labels[i] for i in largest])}"
     )

@@ -2,8 +2,8 @@
 
     rows of  J W (W' J W)^-1/2,    the normalised projector onto the column space of J W
 
-After a LayerNorm, and where a gain is zero, W stands for what the inputs see of it, `inputs.reduce`: coordinates that are
-switched off and the direction that the norm takes out are no part of the model.
+After a LayerNorm, and where a gain is zero, W stands for what the inputs see of it, `inputs.reduce`: coordinates that
+are switched off and the direction that the norm takes out are no part of the model.
 
 This is the "causal inner product" of Park, Choe and Veitch 2024 (the inverse covariance of the unembeddings) and the
 cosine after Su's whitening.
@@ -65,7 +65,9 @@ class _Whitened:
     def _prepare(self, head: Head) -> None:
         name: str = self.name  # type: ignore[attr-defined]
         seen = seen_by_inputs(head)
-        if seen is not None:  # the rows alone do not tell which direction is unseen once a map or a shift hides the norm
+        if (
+            seen is not None
+        ):  # the rows alone do not tell which direction is unseen once a map or a shift hides the norm
             hidden = "MR" if isinstance(head.inputs, AfterLayerNorm) else "MRU"
             self.invariant = type(self).invariant - set(hidden)  # type: ignore[attr-defined]
         self.space = Space(head, centre=self.centre, root=seen)
