@@ -124,6 +124,73 @@ def test_a_real_heads_plane_gives_its_own_probabilities(opened):
     assert p.evaluate("gonio.largestChange()") < 1e-9
 
 
+def test_the_cosine_shown_is_that_of_the_whole_label_vectors(opened):
+    rng = np.random.default_rng(2)
+    W = rng.normal(size=(60, 12)) + 0.8
+    head = Head(W, link="softmax", labels=[f"l{i}" for i in range(60)])
+    p = opened(page(head, ("l3", "l5", "l8")))
+
+    def true(a, b):
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    assert abs(p.evaluate("gonio.cosine()") - true(W[3], W[5])) < 1e-9
+    assert f"{true(W[3], W[5]):.4f} as stored" in p.locator("#stored").inner_text()
+    # A vector of the plane added to all rows: the whole rows move by Q v.
+    p.evaluate("gonio.state.v = [0.7, -0.4]; gonio.show()")
+    Q = np.linalg.svd((W[[5, 8]] - W[3]).T, full_matrices=False)[0]
+    v = Q @ [0.7, -0.4]
+    assert abs(p.evaluate("gonio.cosine()") - true(W[3] + v, W[5] + v)) < 1e-9
+    assert abs(p.evaluate("gonio.stored()") - true(W[3], W[5])) < 1e-9
+    for c in (-1, 0, 0.5, 1):  # any pair of the labels drawn, any cosine, and no probability moves
+        for pair in ((0, 1), (1, 4)):
+            p.select_option("#first", str(pair[0]))
+            p.select_option("#second", str(pair[1]))
+            dial(p, c)
+            assert abs(p.evaluate("gonio.cosine()") - c) < 2e-3
+            assert p.evaluate("gonio.largestChange()") < 1e-9
+
+
+def test_a_changed_length_is_counted_against_the_model_as_it_came(opened):
+    p = opened(page())
+    p.select_option("#preset", label="Figure 3, first model")
+    assert p.locator("#change").inner_text() == "0"
+    p.eval_on_selector("#stretch", "e => { e.value = 0.5; e.dispatchEvent(new Event('input')); }")
+    W = np.array(p.evaluate("JSON.parse(document.getElementById('data').textContent).presets[gonio.state.preset].W"))
+    reach, other = 2, W.copy()
+    other[2] *= 0.5
+    side = np.linspace(-reach, reach, 30)
+    X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+
+    def softmax(z):
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    most = np.abs(softmax(X @ W.T) - softmax(X @ other.T)).max()
+    assert most > 0.1
+    assert abs(p.evaluate("gonio.largestChange()") - most) < 1e-9
+    assert "another model" in p.locator("#truth").inner_text()
+
+
+def test_what_is_said_of_predictions_is_true_of_the_link_shown(opened):
+    rng = np.random.default_rng(3)
+    W = rng.normal(size=(20, 4))
+    for more, moves in (({"link": "softmax"}, False), ({"link": "softmax", "softcap": 2.0}, True),
+                        ({"link": "sigmoid"}, True), ({"link": "dot"}, False)):  # fmt: skip
+        p = opened(page(Head(W, **more)))
+        wins = p.evaluate("gonio.winners()")
+        dial(p, -0.9)
+        assert (p.evaluate("gonio.largestChange()") > 1e-3) == moves
+        said = p.locator("#truth").inner_text()
+        assert ("changes no" in said) == (not moves)
+        if more["link"] != "sigmoid":
+            assert p.evaluate("gonio.winners()") == wins
+        assert ("order of scores" in said) == (more["link"] == "dot")
+    p = opened(page())
+    assert "changes no probability" in p.locator("#truth").inner_text()
+    p.select_option("#link", "sigmoid")
+    assert "changes no" not in p.locator("#truth").inner_text()
+
+
 def test_hostile_labels_are_text(opened):
     names = ["</script><script>document.title='no'</script>", "<img src=x onerror=alert(1)>", "‮abc", "日本", "😀"]
     head = Head(np.random.default_rng(1).normal(size=(5, 3)), link="softmax", labels=names)

@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const state = { preset: 0, v: [0, 0], factor: 1, link: "softmax", pointer: [0.4, 0.3], pair: [0, 1] };
+  const state = { preset: 0, v: [0, 0], off: [0, 0], factor: 1, link: "softmax", pointer: [0.4, 0.3], pair: [0, 1] };
 
   // ----- mathematics: a head of the plane
   const now = () => data.presets[state.preset];
@@ -13,23 +13,44 @@
   const rows = () => base().map((w) => [w[0] + state.v[0], w[1] + state.v[1]]);
   const bias = (i) => (now().bias ? now().bias[i] : 0);
   const dot = (a, b) => a[0] * b[0] + a[1] * b[1];
-  const cosine = (a, b) => dot(a, b) / (Math.hypot(...a) * Math.hypot(...b));
-  const scores = (W, x) => W.map((w, i) => dot(w, x) + bias(i));
+  const cosineOf = (a, b) => a.reduce((t, x, k) => t + x * b[k], 0) / (Math.hypot(...a) * Math.hypot(...b));
+  const cap = (z) => (now().softcap ? now().softcap * Math.tanh(z / now().softcap) : z);
+  const scores = (W, x) => W.map((w, i) => cap(dot(w, x) + bias(i)));
+  // The two chosen rows whole: a slice of a wide head shows two coordinates; what lies outside the plane is two more.
+  function whole() {
+    const [i, j] = state.pair, W = base(), G = now().outside;
+    if (!G) return [[...W[i], 0, 0], [...W[j], 0, 0]];
+    const times = (k) => (k === now().stretch ? state.factor : 1), s = Math.sqrt(Math.max(0, G[i][i]));
+    const along = s > 0 ? G[i][j] / s : 0, rest = Math.sqrt(Math.max(0, G[j][j] - along * along));
+    return [[...W[i], times(i) * s, 0], [...W[j], times(j) * along, times(j) * rest]];
+  }
+  const moved = (u) => [u[0] + state.v[0], u[1] + state.v[1], u[2] + state.off[0], u[3] + state.off[1]];
+  const cosine = () => cosineOf(...whole().map(moved));
+  function stored() {  // the cosine in the file: nothing added, no length changed
+    const kept = [state.v, state.off, state.factor];
+    [state.v, state.off, state.factor] = [[0, 0], [0, 0], 1];
+    const c = cosine();
+    [state.v, state.off, state.factor] = kept;
+    return c;
+  }
   function probabilities(W, x, link = state.link) {
     const s = scores(W, x);
     if (link === "sigmoid") return s.map((z) => 1 / (1 + Math.exp(-z)));
     const top = Math.max(...s), e = s.map((z) => Math.exp(z - top)), total = e.reduce((p, q) => p + q, 0);
     return e.map((z) => z / total);
   }
-  function translation(c) {  // the v that gives the chosen pair the cosine c
-    const W = base(), a = W[state.pair[0]], b = W[state.pair[1]];
-    const d = [a[0] - b[0], a[1] - b[1]], length = Math.hypot(...d);
-    if (length === 0) return [0, 0];
-    if (c >= 1) return [-a[0] + (b[0] - a[0]) / 2, -a[1] + (b[1] - a[1]) / 2];
-    const h = (length / 2) * Math.sqrt((1 + c) / (1 - c)), e = [-d[1] / length, d[0] / length];
-    const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-    const side = dot(e, middle) < 0 ? -1 : 1;  // the side on which the rows already lie
-    return [-middle[0] + side * h * e[0], -middle[1] + side * h * e[1]];
+  function translate(c) {  // add the vector to all rows that gives the chosen pair the cosine c
+    const [a, b] = whole(), d = a.map((x, k) => x - b[k]), length = Math.hypot(...d);
+    if (length === 0) return;
+    const put = (v) => { state.v = v.slice(0, 2); state.off = v.slice(2); };
+    if (c >= 1) { put(a.map((x, k) => -x + (b[k] - x) / 2)); return; }
+    const middle = a.map((x, k) => (x + b[k]) / 2), u = d.map((x) => x / length);
+    // A direction orthogonal to the difference: where the rows already lie, or any in the plane.
+    const inner = (p, q) => p.reduce((t, x, k) => t + x * q[k], 0);
+    let e = middle.map((x, k) => x - inner(middle, u) * u[k]);
+    if (Math.hypot(...e) < 1e-9 * (length + Math.hypot(...middle))) { e = [-u[1], u[0], 0, 0]; e = e.map((x, k) => x - inner(e, u) * u[k]); }
+    const size = Math.hypot(...e) || 1, h = (length / 2) * Math.sqrt((1 + c) / (1 - c));
+    put(middle.map((x, k) => -x + h * e[k] / size));
   }
   function winners(W) {  // labels that win somewhere: exactly, by comparing at every direction between two ties
     const out = new Set(), n = W.length;
@@ -55,7 +76,7 @@
     return out;
   }
   function largestChange() {  // of any probability at any of 900 inputs, against the head as it came
-    const before = base(), after = rows();
+    const before = now().W, after = rows();
     let most = 0;
     for (const x of grid(30)) {
       const p = probabilities(before, x), q = probabilities(after, x);
@@ -139,11 +160,22 @@
   const short = (i) => (name(i).length > 10 ? name(i).slice(0, 9) + "…" : name(i));
   const number = (x) => (Number.isFinite(x) ? (Math.abs(x) < 1e-3 && x !== 0 ? x.toExponential(1) : x.toFixed(4)) : "undefined");
 
+  function truth() {  // what holds of the predictions, for the link and the changes shown
+    const moving = Math.hypot(...state.v, ...state.off) > 0, what = now().ranks ? "order of scores" : "probability";
+    const said = [];
+    if (state.factor !== 1) said.push(`The length of ${brief(now().stretch)} was changed: this is another model.`);
+    if (state.link === "sigmoid") said.push(moving ? "Under a sigmoid a vector added to all rows changes probabilities: this is another model." : "Under a sigmoid a vector added to all rows would change probabilities.");
+    else if (now().softcap) said.push(moving ? "The logits are soft-capped: a vector added to all rows changes probabilities, though not which label wins." : "The logits are soft-capped: a vector added to all rows would change probabilities, though not which label wins.");
+    else said.push(`A vector added to all rows changes no ${what}.`);
+    return said.join(" ");
+  }
   function show() {
     const W = rows(), [a, b] = state.pair, p = probabilities(W, state.pointer), change = largestChange();
-    $("cosine").textContent = number(cosine(W[a], W[b]));
+    $("cosine").textContent = number(cosine());
+    $("stored").textContent = `cosine of the two label vectors${now().outside ? ", all of their entries" : ""}; ${number(stored())} as stored`;
+    $("truth").textContent = truth();
     $("change").textContent = change === 0 ? "0" : change < 1e-6 ? change.toExponential(1) : change.toFixed(3);
-    $("moved").textContent = number(Math.hypot(...state.v));
+    $("moved").textContent = number(Math.hypot(...state.v, ...state.off));
     const wins = winners(W);
     $("wins").textContent = `${wins.size} of ${W.length} ${now().slice ? "win here" : "can win"}`;
     const never = [...W.keys()].filter((k) => !wins.has(k)).map(short);
@@ -157,7 +189,7 @@
       v.className = "value"; v.textContent = p[i].toFixed(4);
       li.append(n, bar, v); list.append(li);
     }
-    $("pairname").textContent = `cosine of ${brief(a)} and ${brief(b)}${now().slice ? ", seen in this plane" : ""}`;
+    $("pairname").textContent = `cosine of ${brief(a)} and ${brief(b)}`;
     $("inputs").setAttribute("aria-label", `Inputs, coloured by ${state.link === "softmax" ? "the label that wins" : "the labels that are on"}. At the pointer ${name(order[0])} has probability ${p[order[0]].toFixed(2)}.`);
     $("rows").setAttribute("aria-label", `Label vectors. ${$("pairname").textContent} is ${$("cosine").textContent}.`);
     drawInputs(); drawRows();
@@ -165,7 +197,7 @@
 
   // ----- controls
   function choose(k) {
-    state.preset = k; state.v = [0, 0]; state.factor = 1;
+    state.preset = k; state.v = [0, 0]; state.off = [0, 0]; state.factor = 1;
     state.pair = [...now().pair]; state.pointer = [now().reach * 0.35, now().reach * 0.25];
     state.link = now().link ?? "softmax";
     for (const id of ["first", "second"]) {
@@ -178,15 +210,15 @@
     $("stretch").value = 1; $("stretchname").textContent = now().stretch === undefined || now().stretch === null ? "" : `length of ${brief(now().stretch)}`;
     sync(); show();
   }
-  function sync() { const W = rows(); $("dial").value = cosine(W[state.pair[0]], W[state.pair[1]]) || 0; }
+  function sync() { $("dial").value = cosine() || 0; }
   data.presets.forEach((p, k) => { const o = document.createElement("option"); o.value = k; o.textContent = p.name; $("preset").append(o); });
   $("preset").addEventListener("change", (e) => choose(Number(e.target.value)));
   $("next").addEventListener("click", () => choose((state.preset + 1) % data.presets.length));
   $("reset").addEventListener("click", () => choose(state.preset));
   $("link").addEventListener("change", (e) => { state.link = e.target.value; show(); });
-  $("dial").addEventListener("input", (e) => { state.v = translation(Number(e.target.value)); show(); });
+  $("dial").addEventListener("input", (e) => { translate(Number(e.target.value)); show(); });
   $("stretch").addEventListener("input", (e) => { state.factor = Number(e.target.value); show(); });
-  for (const [k, id] of [[0, "first"], [1, "second"]]) $(id).addEventListener("change", (e) => { state.pair[k] = Number(e.target.value); sync(); show(); });
+  for (const [k, id] of [[0, "first"], [1, "second"]]) $(id).addEventListener("change", (e) => { state.pair[k] = Number(e.target.value); state.off = [0, 0]; sync(); show(); });
   let queued = false;
   const later = () => { if (!queued) { queued = true; requestAnimationFrame(() => { queued = false; show(); }); } };
   function place(e, canvas, reach) {
@@ -220,6 +252,6 @@
   });
   window.addEventListener("resize", later);
   dark.addEventListener("change", later);
-  window.gonio = { state, rows, choose, show, probabilities: () => probabilities(rows(), state.pointer), cosine: () => cosine(rows()[state.pair[0]], rows()[state.pair[1]]), winners: () => [...winners(rows())].sort((p, q) => p - q), largestChange };
+  window.gonio = { state, rows, choose, show, probabilities: () => probabilities(rows(), state.pointer), cosine, stored, truth, winners: () => [...winners(rows())].sort((p, q) => p - q), largestChange };
   choose(0);
 })();

@@ -71,11 +71,18 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
     story = (
         f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {short(names[0])}, "
         f"{short(names[1])} and {short(names[2])}, {where}. The {len(kept)} labels drawn are these and those that win "
-        "somewhere in it. Drag the vectors."
+        "somewhere in it; probabilities are among these. Drag the vectors."
     )
+    if head.link == "dot":
+        story += " The model ranks by score; a softmax of the scores is shown, whose order is the same."
+    rest = head.rows[np.array(kept)].astype(np.float64)
+    rest = rest - (rest @ Q) @ Q.T
     return {
         "name": "this model",
         "W": flat[kept].tolist(),
+        "outside": (rest @ rest.T).tolist(),  # inner products of what lies outside the plane: for whole cosines
+        "softcap": head.softcap,
+        "ranks": head.link == "dot",
         "bias": None if bias is None else bias[kept].tolist(),
         "labels": names,
         "pair": [0, 1],

@@ -19,7 +19,7 @@ def presets() -> list[dict[str, Any]]:
             3,
             "Labels 0 and 1 have cosine 0.8. Move the slider: it runs through every value from -1 to 1 while "
             "no region and "
-            "no probability moves. For a softmax head one cosine says nothing.",
+            "under a softmax no probability moves. There one cosine says nothing.",
         ),
         _preset(
             "Figure 1 c",
@@ -28,7 +28,7 @@ def presets() -> list[dict[str, Any]]:
             (0, 1),
             3,
             "The same model with (-0.75, -0.75) added to every row: the cosine of 0 and 1 is -1, every "
-            "probability is as before.",
+            "softmax probability is as before.",
         ),
         _preset(
             "Figure 1 d",
