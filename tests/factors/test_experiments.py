@@ -57,6 +57,11 @@ def test_projecting_back_is_the_same_for_every_rescaling():
     assert len(repr(e).splitlines()) == 2
 
 
+def test_restarts_are_refused_where_one_dimension_survives():
+    with pytest.raises(GonioError, match="1 of 3 dimensions survive"):
+        restarts(X, 3, lam_product=500.0, lam_factors=80.0, starts=1)
+
+
 def test_restarts_differ_where_theory_says():
     e = restarts(X, 3, lam_product=500.0, lam_factors=20.0, starts=2)
     for title, rows in e.groups:

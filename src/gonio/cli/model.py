@@ -96,6 +96,7 @@ def head_of(model, link, tensor, labels, inputs, users, items) -> Head:
     head = load(model if users is None else (users, items), link=link, tensor=tensor, labels=labels, inputs=inputs)
     options = {"users": users, "items": items, "link": link, "tensor": tensor, "labels": labels, "inputs": inputs}
     typed = [*([model] if model is not None else []), *(x for k, v in options.items() if v for x in (f"--{k}", v))]
+    assert head.source is not None  # whatever is loaded says where it came from
     return head.replace(source=replace(head.source, typed=shlex.join(typed)))
 
 

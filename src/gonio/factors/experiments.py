@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.errors import GonioError
 from gonio.factors.closed import product_weights
 from gonio.factors.compare import Comparison, compare
 from gonio.factors.fit import fit
@@ -161,6 +162,13 @@ def restarts(
         (f"penalty on each factor, lam {lam_factors:g}", {"penalty": "factors", "lam": lam_factors}),
     ):
         closed = fit(X, rank, **options)  # type: ignore[arg-type]
+        alive = len(closed.survive)
+        if alive < 2:
+            raise GonioError(
+                f"restarts: with the {title} {alive} of {rank} dimensions survive, in which every cosine is 1 or -1 "
+                f"and agreement says nothing; lower the strength."
+            )
+        title += f" ({alive} of {rank} dimensions survive)"
         rows = []
         for seed in range(starts):
             again = fit(X, rank, by="als", seed=seed, steps=steps, on_progress=on_progress, **options)  # type: ignore[arg-type]

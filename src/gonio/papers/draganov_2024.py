@@ -15,7 +15,7 @@ from gonio.diagnostics.experiments.cosine_loss import (
     gradient_norm,
     norm_after_step,
 )
-from gonio.papers.comparison import Comparison, Picture, Reproduction, holds
+from gonio.papers.comparison import Picture, Reproduction, Row, holds
 
 LOSS = {"function": "gonio.diagnostics.experiments.cosine_loss", "test": "tests/diagnostics"}
 
@@ -46,7 +46,7 @@ def reproduce() -> Reproduction:
     )
 
 
-def _identities() -> list[Comparison]:
+def _identities() -> list[Row]:
     rng = np.random.default_rng(0)
     norm_off = radial = growth = over = 0.0
     for _ in range(300):
@@ -76,7 +76,7 @@ def _identities() -> list[Comparison]:
     ]
 
 
-def _training(runs: Any, pulled: Any) -> list[Comparison]:
+def _training(runs: Any, pulled: Any) -> list[Row]:
     steps = {float(a): int(s) for a, s in zip(pulled.lengths, pulled.steps, strict=True)}
     plain, cut = runs["cosine"], runs["cosine, cut initialisation"]
     where = {"function": "gonio.diagnostics.experiments.contrastive.contrastive", "test": "tests/diagnostics"}
@@ -87,14 +87,14 @@ def _training(runs: Any, pulled: Any) -> list[Comparison]:
             "Trained on the cosine, the mean length of embeddings grows",
             plain.norm_end > plain.norm_start,
             [round(plain.norm_start, 2), round(plain.norm_end, 2)],
-            note="free vectors only grow (above); the outputs of one small network share weights and need not",
+            how="free vectors only grow (above); the outputs of one small network share weights and need not",
             **where,
         ),
         holds(
             "Cut initialisation reaches the loss in fewer steps",
             cut.steps >= 0 and (plain.steps < 0 or cut.steps < plain.steps),
             {r.name: r.steps for r in runs.runs},
-            note=(
+            how=(
                 "scikit-learn's digits, one seed, settings chosen after some trials; with tanh units the cut "
                 "start did not get there; -1 is never"
             ),

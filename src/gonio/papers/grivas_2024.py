@@ -9,7 +9,7 @@ import numpy as np
 
 from gonio.head import Head
 from gonio.heads.dft import dft, dft_allows
-from gonio.papers.comparison import Comparison, Picture, Reproduction, beyond, holds, same
+from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.patterns.label_sets import label_sets
 from gonio.patterns.questions import can_labels
 
@@ -40,7 +40,7 @@ def small_sets(W: np.ndarray, most: int = 2) -> tuple[int, int]:
     return len(sets) - len(found.impossible), len(sets)
 
 
-def _all() -> list[Comparison]:
+def _all() -> list[Row]:
     where = {"function": "gonio.heads.dft.dft", "test": "tests/patterns/test_reconstruct.py"}
     out = []
     for n, k, count in ((8, 1, 58), (8, 2, 198), (10, 2, 512)):
@@ -48,7 +48,15 @@ def _all() -> list[Comparison]:
         everything = np.array(list(product([-1, 1], repeat=n)))
         rule = {tuple(r) for r in everything[dft_allows(everything, k)].tolist()}
         mine = {tuple(r) for r in sets.tolist()}
-        out.append(same(f"Fourier head, {n} labels, k = {k}: label sets", count, len(sets), **where))
+        out.append(
+            holds(
+                f"Fourier head, {n} labels, k = {k}: as many label sets as a head of its shape can have",
+                len(sets) == count,
+                f"{len(sets)} of {count}",
+                how="every label set listed, against Cover's closed form",
+                **where,
+            )
+        )
         out.append(
             holds(
                 f"Fourier head, {n} labels, k = {k}: at most {2 * k} sign changes, and no others",
@@ -59,24 +67,31 @@ def _all() -> list[Comparison]:
         )
         small = [s for s in rule if sum(x > 0 for x in s) <= k]
         every = sum(1 for j in range(k + 1) for _ in combinations(range(n), j))
-        out.append(same(f"Fourier head, {n} labels: possible sets of at most {k} labels", every, len(small), **where))
+        out.append(
+            holds(
+                f"Fourier head, {n} labels: every set of at most {k} labels is possible",
+                len(small) == every,
+                f"{len(small)} of {every}",
+                how="every label set listed",
+                **where,
+            )
+        )
     yes, total = small_sets(np.random.default_rng(0).normal(size=(10, 5)))
     out.append(
         holds(
             "A random head of the same shape misses small sets",
             yes < total,
             f"{total - yes} of {total} impossible",
-            note="30 of 56 in a reference draw",
+            how="one draw; another had 30 of 56",
             function="gonio.patterns.questions.can_labels",
             test="tests/patterns/test_questions.py",
         )
     )
     out.append(
-        beyond(
+        alone(
             "Impossible label sets of the paper's trained models",
-            "reported per model",
             "not run",
-            note="their weights are behind a hub; the pipeline is tested on made heads",
+            why="reported per model; their weights are behind a hub; the pipeline is tested on made heads",
             function="gonio.patterns.questions.can_labels",
             test="tests/patterns/test_questions.py",
         )

@@ -9,7 +9,7 @@ import numpy as np
 from gonio.diagnostics.undertrained import undertrained
 from gonio.gauge.transforms import Translation
 from gonio.head import Head
-from gonio.papers.comparison import Comparison, Picture, Reproduction, beyond, holds
+from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.papers.real import minilm_words
 
 WHERE = {"function": "gonio.diagnostics.undertrained.undertrained", "test": "tests/diagnostics"}
@@ -38,7 +38,7 @@ def reproduce() -> Reproduction:
     found = undertrained(head, known.tolist())
     shift = moves(head, known.tolist())
     hits = int(np.isin(untrained[20:], found.candidates).sum())
-    out: list[Comparison] = [
+    out: list[Row] = [
         holds(
             "Planted untrained rows are among the lowest 2 %",
             hits >= 0.45 * 40,
@@ -58,12 +58,11 @@ def reproduce() -> Reproduction:
         real = undertrained(words)
         names = [words.labels[i] for i in real.candidates[:8]]
         out.append(
-            beyond(
+            alone(
                 "Tokens verified per model (Llama-2-7b 42 of 1,908, ...)",
-                "per model",
-                f"MiniLM: {len(real.reference)} reserved tokens as reference, {len(real.candidates)} "
-                f"candidates such as {names}",
-                note="the models are behind a hub, and candidates are verified by prompting them",
+                f"MiniLM's input embeddings: {len(real.reference)} reserved tokens as reference, "
+                f"{len(real.candidates)} candidates such as {names}",
+                why="the models are behind a hub, and candidates are verified by prompting them",
                 **WHERE,
             )
         )

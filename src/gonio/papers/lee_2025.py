@@ -9,7 +9,7 @@ import numpy as np
 from gonio.diagnostics.agreement import Agreement, agreement
 from gonio.gauge.transforms import Linear, Translation
 from gonio.head import Head
-from gonio.papers.comparison import Picture, Reproduction, beyond, holds
+from gonio.papers.comparison import Picture, Reproduction, alone, holds
 
 WHERE = {"function": "gonio.diagnostics.agreement.agreement", "test": "tests/diagnostics"}
 
@@ -50,13 +50,12 @@ def reproduce() -> Reproduction:
                 round(_row(apart, "logit"), 3),
                 **WHERE,
             ),
-            beyond(
+            alone(
                 "Correlation per pair of public models",
-                "printed for pairs of models",
                 "not run",
-                note=(
-                    "their weights are behind a hub; the random-gauge null printed by agreement() is what the "
-                    "paper lacks"
+                why=(
+                    "printed for pairs of models; their weights are behind a hub; the random-gauge null printed by "
+                    "agreement() is what the paper lacks"
                 ),
                 **WHERE,
             ),

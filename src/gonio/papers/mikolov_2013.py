@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gonio.diagnostics.experiments.word2vec import read_corpus, word_models
-from gonio.papers.comparison import Picture, Reproduction, beyond, holds
+from gonio.papers.comparison import Picture, Reproduction, alone, holds
 from gonio.papers.real import inside
 
 WHERE = {"function": "gonio.diagnostics.experiments.word2vec.word_models", "test": "tests/diagnostics"}
@@ -15,9 +15,7 @@ def reproduce() -> Reproduction:
     text = inside("gensim-*.whl", "gensim/test/test_data/lee_background.cor")
     if text is None:
         note = "the corpus comes inside a package that is not here"
-        return Reproduction(
-            "mikolov-2013", TITLE, (beyond("SGNS on a text", "trained", "not run", note=note, **WHERE),)
-        )
+        return Reproduction("mikolov-2013", TITLE, (alone("SGNS on a text", "not run", why=note, **WHERE),))
     m = word_models(read_corpus(text, least=8, most=1200))
     return Reproduction(
         "mikolov-2013",
@@ -33,7 +31,7 @@ def reproduce() -> Reproduction:
                 "The score goes with co-occurrence better than the cosine of the two rows does",
                 m.sgns.score > m.sgns.cosine,
                 {"score": round(m.sgns.score, 3), "cosine": round(m.sgns.cosine, 3)},
-                note="Spearman with the log of how often two words stand together",
+                how="Spearman with the log of how often two words stand together",
                 **WHERE,
             ),
             holds(
@@ -42,11 +40,10 @@ def reproduce() -> Reproduction:
                 [round(m.sgns.cosine, 3), [round(x, 3) for x in m.sgns.forms]],
                 **WHERE,
             ),
-            beyond(
+            alone(
                 "Analogy accuracy on Google News vectors",
-                "per model",
                 "not run",
-                note="the corpus and the vectors are not to be had offline",
+                why="the corpus and the vectors are not to be had offline",
                 **WHERE,
             ),
         ),

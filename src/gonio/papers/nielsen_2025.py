@@ -8,7 +8,7 @@ import numpy as np
 
 from gonio.diagnostics.hubness import Hubness, hubness
 from gonio.head import Head
-from gonio.papers.comparison import Comparison, Picture, Reproduction, beyond, holds, number
+from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.papers.real import minilm_words
 from gonio.similarity.measure import measure
 
@@ -24,20 +24,19 @@ def gaussian(d: int, n: int = 3000, seed: int = 0) -> Hubness:
 def reproduce() -> Reproduction:
     """Skewness of N_k on random points by dimension, and on a real embedding table; the self-neighbour of the code."""
     low, high = gaussian(3), gaussian(300)
-    out: list[Comparison] = [
+    out: list[Row] = [
         holds(
             "Hubness grows with the dimension: skewness of N_10 for 3 and 300 dimensions",
             low.skewness < 1 < high.skewness,
             [round(float(low.skewness), 2), round(float(high.skewness), 2)],
-            note="3,000 standard normal points, by Euclidean distance; a reference draw: 0.20 and 10.4",
+            how="3,000 standard normal points, by Euclidean distance",
             **WHERE,
         ),
-        number(
-            "Every list has k members: mean of N_k",
-            10.0,
+        holds(
+            "Every list has k members: the mean of N_k is k = 10",
+            abs(float(np.mean(high.counts)) - 10) < 1e-9,
             float(np.mean(high.counts)),
-            within=1e-9,
-            note="so 'N_k far above the mean' is N_k far above k",
+            how="so 'N_k far above the mean' is N_k far above k",
             **WHERE,
         ),
         holds(
@@ -52,20 +51,18 @@ def reproduce() -> Reproduction:
         real = hubness(words)
         names = [words.labels[i] for i, _ in real.hubs[:6]]
         out.append(
-            beyond(
+            alone(
                 "k-skew of token neighbourhoods (above 40 for all models)",
-                "> 40",
-                f"MiniLM's word pieces, by cosine: skewness {real.skewness:.1f}, largest hubs {names}",
-                note="the paper's models are behind a hub",
+                f"MiniLM's input embeddings, by cosine: skewness {real.skewness:.1f}, largest hubs {names}",
+                why="the paper's models are behind a hub, and it looks at neighbours of contexts by probability",
                 **WHERE,
             )
         )
     out.append(
-        beyond(
+        alone(
             "Spearman of N_k and frequency in the same corpus (.69 to .79)",
-            "0.69 to 0.79",
             "not run",
-            note="needs contexts of the paper's models",
+            why="needs contexts of the paper's models",
             **WHERE,
         )
     )

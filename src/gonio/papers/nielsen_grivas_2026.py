@@ -11,7 +11,7 @@ from gonio.gauge import dial
 from gonio.gauge.reach import cosine, plain_translation
 from gonio.head import Head
 from gonio.heads.figures import FIGURE_1, FIGURE_2_LEFT, FIGURE_2_RIGHT, FIGURE_3, FIGURE_4_A, FIGURE_4_B, moved
-from gonio.papers.comparison import Comparison, Picture, Reproduction, holds, number, same
+from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds, number, same
 from gonio.patterns import grid
 from gonio.patterns.counterexamples import affine_points, scaled_row
 from gonio.patterns.reconstruct import (
@@ -73,7 +73,7 @@ def reproduce() -> Reproduction:
     )
 
 
-def _figure_1() -> list[Comparison]:
+def _figure_1() -> list[Row]:
     F = np.random.default_rng(0).standard_normal((1000, 2))
     models = {"b": FIGURE_1, "c": moved(FIGURE_1, (-0.75, -0.75)), "d": moved(FIGURE_1, (-1.25, -0.25))}
     heads = {k: Head(W, link="softmax") for k, W in models.items()}
@@ -91,10 +91,10 @@ def _figure_1() -> list[Comparison]:
         )
         counts = np.bincount(np.argmax(h.logits(F), axis=1), minlength=5).tolist()
         out.append(
-            same(
+            alone(
                 f"Fig. 1 {k}: how often each label wins over 1,000 inputs",
-                [134, 171, 219, 194, 282],
                 counts,
+                why="the figure colours the inputs and prints no counts; its seed and law were used",
                 function="gonio.head.Head.logits",
                 test="tests/papers/test_papers.py",
             )
@@ -112,21 +112,20 @@ def _figure_1() -> list[Comparison]:
     )
     edges = ties(FIGURE_1)
     out.append(
-        same(
+        alone(
             "Fig. 1: pairs that can share the top",
-            [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)],
             edges,
+            why="the figure shows regions that touch and prints no list",
             function=TIE[0],
             test=TIE[1],
         )
     )
     W = np.array(FIGURE_1) - np.mean(FIGURE_1, axis=0)
     out.append(
-        number(
+        alone(
             "Fig. 1: cosine of centred rows 0 and 1, in all three",
-            0.777278,
             cosine(W[0], W[1]),
-            within=1e-6,
+            why="the paper does not centre",
             function="gonio.similarity.rows.CentredCosine",
             test="tests/papers/test_papers.py",
         )
@@ -134,7 +133,7 @@ def _figure_1() -> list[Comparison]:
     return out
 
 
-def _figure_2() -> list[Comparison]:
+def _figure_2() -> list[Row]:
     L, R = np.array(FIGURE_2_LEFT), np.array(FIGURE_2_RIGHT)
     out = [
         number(
@@ -148,10 +147,10 @@ def _figure_2() -> list[Comparison]:
         for a, b, v in ((0, 1, 0.324324), (1, 2, -0.588172), (2, 4, 0.8))
     ]
     out.append(
-        same(
+        alone(
             "Fig. 2 left (C.2): possible top ties",
-            [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)],
             ties(L),
+            why="the figure shows which regions touch and prints no list",
             function=TIE[0],
             test=TIE[1],
         )
@@ -168,10 +167,10 @@ def _figure_2() -> list[Comparison]:
         for a, b, v in ((0, 1, -0.805), (1, 3, 0.805))
     ]
     out.append(
-        same(
+        alone(
             "Fig. 2 right (C.3): possible top ties",
-            [(0, 1), (0, 5), (1, 2), (2, 3), (3, 4), (4, 5)],
             ties(R),
+            why="the figure shows which regions touch and prints no list",
             function=TIE[0],
             test=TIE[1],
         )
@@ -179,10 +178,11 @@ def _figure_2() -> list[Comparison]:
     return out
 
 
-def _figure_3() -> list[Comparison]:
+def _figure_3() -> list[Row]:
     c = scaled_row()
     where = ("gonio.patterns.counterexamples.scaled_row", "tests/patterns/test_reconstruct.py")
     never = can_win(c.second).never.tolist()
+    counted = "the paper shows that the two differ and prints no counts; listed exactly here"
     return [
         holds(
             "Theorem 5.5, Fig. 3: equal cosines",
@@ -191,21 +191,27 @@ def _figure_3() -> list[Comparison]:
             function=where[0],
             test=where[1],
         ),
-        same("Fig. 3: label sets of each model", 8, c.label_sets, function=where[0], test=where[1]),
-        same("Fig. 3: rankings of the two models", [16, 28], list(c.counts), function=where[0], test=where[1]),
-        same("Fig. 3: rankings in common", 8, c.counts[0] - len(c.first_only), function=where[0], test=where[1]),
-        same(
-            "Fig. 3: labels that never win in the second model",
-            [2],
-            never,
+        alone("Fig. 3: label sets of each model", c.label_sets, why=counted, function=where[0], test=where[1]),
+        alone("Fig. 3: rankings of the two models", list(c.counts), why=counted, function=where[0], test=where[1]),
+        alone(
+            "Fig. 3: rankings in common",
+            c.counts[0] - len(c.first_only),
+            why=counted,
+            function=where[0],
+            test=where[1],
+        ),
+        holds(
+            "Fig. 3: label 3 never wins in the second model, and no other label is so",
+            never == [2],
+            f"rows {never}, counted from 0",
+            how="every label decided with a proof",
             function="gonio.regions.win.can_win",
             test=where[1],
-            note="label 3 in the paper's numbering from 1",
         ),
     ]
 
 
-def _figure_4() -> list[Comparison]:
+def _figure_4() -> list[Row]:
     c = affine_points()
     where = {"function": "gonio.patterns.counterexamples.affine_points", "test": "tests/patterns/test_reconstruct.py"}
     told = lambda rows: sorted("".join(str(i + 1) for i in r) for r in rows.tolist())  # noqa: E731
@@ -217,7 +223,7 @@ def _figure_4() -> list[Comparison]:
     ]
 
 
-def _theorems() -> list[Comparison]:
+def _theorems() -> list[Row]:
     a, b = np.array(FIGURE_1[0]), np.array(FIGURE_1[1])
     low, high = plain_translation(a, b, -1.0), plain_translation(a, b, 1.0)
     head = Head(FIGURE_1, link="softmax")
@@ -284,7 +290,7 @@ def _theorems() -> list[Comparison]:
     ]
 
 
-def _other_measures() -> list[Comparison]:
+def _other_measures() -> list[Row]:
     """Appendix D: other measures of two rows, before and after the translation of Fig. 1 c."""
     A, B = np.array(FIGURE_1), np.array(moved(FIGURE_1, (-0.75, -0.75)))
     dot = float(A[0] @ A[1]), float(B[0] @ B[1])
@@ -301,24 +307,23 @@ def _other_measures() -> list[Comparison]:
             "Appendix D: the Euclidean distance does not",
             abs(euclid[0] - euclid[1]) < 1e-12,
             round(euclid[0], 4),
-            note="the paper dismisses it by scaling only; under a common invertible map it moves too",
+            how="for a translated head; the paper dismisses it by scaling only, and a common invertible map moves it",
             **where,
         ),
     ]
 
 
-def _slips() -> list[Comparison]:
+def _slips() -> list[Row]:
     """Where the paper's text and code differ (FACTS 1.4)."""
     R = np.array(FIGURE_2_RIGHT)
     where = {"function": "gonio.heads.figures", "test": "tests/papers/test_papers.py"}
     return [
-        Comparison("Fig. 2 right: the text says five labels", 5, len(R), "differs", note="the code draws six", **where),
-        Comparison(
+        same("Fig. 2 right: the text says five labels", 5, len(R), note="the code draws six", **where),
+        holds(
             "'All cosines of all differences are needed'",
-            "needed",
+            False,
             "n(n-1) of them are enough",
-            "differs",
-            note="angles at one label and one angle a further label fix the head",
+            how="angles at one label and one angle a further label fix the head",
             function="gonio.patterns.reconstruct.head_from_cosines_of_differences",
             test="tests/patterns/test_reconstruct.py",
         ),

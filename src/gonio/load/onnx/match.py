@@ -160,9 +160,9 @@ def _comes_from(a: np.ndarray, v: np.ndarray, axis: int, expected: np.ndarray, r
     """Equal in all runs that overflow in neither; and where positions differ, each is as one position of the scores."""
     if v.shape != expected.shape:
         return False
-    fine = np.isfinite(v).all(axis=1) & np.isfinite(expected).all(axis=1)
+    fine = np.asarray(np.isfinite(v).all(axis=1) & np.isfinite(expected).all(axis=1))
     given = np.moveaxis(a[FIRST], axis - 1, -1).reshape(-1, v.shape[1])
-    same = bool(fine[:3].all()) and _near(v[fine], expected[fine])
+    same = bool(np.all(fine[:3])) and _near(v[fine], expected[fine])
     return same and (
         (given.shape == rows.shape and _near(given, rows)) or all(any(_near(g, r) for r in rows) for g in given[:20])
     )

@@ -106,7 +106,7 @@ def _layout(node: Node, left: bool) -> tuple[bool, int]:
         shared = set(weight) & set(x)
         if len(shared) != 1 or len(set(weight)) != 2 or len(weight) != 2 or len(set(x)) != len(x):
             raise NotAHead("comes from an Einsum that is not the product of features with a table")
-        return weight[1] in x, x.index(*shared) - (len(x) if "." in x else 0)
+        return weight[1] in x, x.index(shared.pop()) - (len(x) if "." in x else 0)
     if node.get("transBatchA", 0) or node.get("transBatchB", 0):
         raise NotAHead(f"comes from a {node.op} that turns its batches")
     return left or bool(node.get("transB", 0)), -2 if left or node.get("transA", 0) else -1
