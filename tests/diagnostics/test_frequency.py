@@ -8,7 +8,7 @@ from scipy import stats
 
 from gonio import GonioError, Head
 from gonio.diagnostics import frequency_agreement, frequency_bias, norms, slope_on_frequency
-from gonio.diagnostics.frequency import best_threshold
+from gonio.diagnostics.frequency_deciles import best_threshold
 
 
 def planted(slope_senses=0.0, n=4000, seed=0):

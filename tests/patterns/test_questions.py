@@ -152,7 +152,7 @@ def test_questions_about_small_heads_are_decided_rightly(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_questions_about_many_small_heads_are_decided_rightly(kind):
-    judged(kind, count=150, seed=1)
+    judged(kind, count=40, seed=1)
 
 
 def test_one_dimension_after_a_norm_is_answered():

@@ -123,7 +123,7 @@ def test_pairs_of_small_heads_are_decided_rightly(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_pairs_of_many_small_heads_are_decided_rightly(kind):
-    judged(kind, count=60, seed=1)
+    judged(kind, count=15, seed=1)
 
 
 def test_a_bias_after_a_norm_leaves_no_clear_pair_open():

@@ -6,13 +6,8 @@ from gonio.diagnostics.agreement import Agreement, agreement
 from gonio.diagnostics.anisotropy import Anisotropy, anisotropy, effective_rank, isoscore, partition_ratio
 from gonio.diagnostics.concentration import Concentration, concentration
 from gonio.diagnostics.duplicates import NearDuplicates, near_duplicates
-from gonio.diagnostics.frequency import (
-    FrequencyAgreement,
-    FrequencyBias,
-    frequency_agreement,
-    frequency_bias,
-    slope_on_frequency,
-)
+from gonio.diagnostics.frequency import FrequencyBias, frequency_bias, slope_on_frequency
+from gonio.diagnostics.frequency_deciles import FrequencyAgreement, frequency_agreement
 from gonio.diagnostics.hubness import Hubness, hubness
 from gonio.diagnostics.norms import Norms, norms
 from gonio.diagnostics.orbit import Orbit, orbit

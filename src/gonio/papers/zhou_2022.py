@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gonio.diagnostics.experiments.word2vec import read_corpus, train_sgns
-from gonio.diagnostics.frequency import frequency_agreement, frequency_bias, slope_on_frequency
+from gonio.diagnostics.frequency import frequency_bias, slope_on_frequency
+from gonio.diagnostics.frequency_deciles import frequency_agreement
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.papers.real import inside, minilm_words
 
@@ -47,7 +48,7 @@ def reproduce() -> Reproduction:
                 "One threshold calls too few frequent pairs the same and too many rare ones",
                 decile.excess[-1] < 0 < decile.excess[0],
                 [round(float(decile.excess[0]), 3), round(float(decile.excess[-1]), 3)],
-                function="gonio.diagnostics.frequency.frequency_agreement",
+                function="gonio.diagnostics.frequency_deciles.frequency_agreement",
                 test=WHERE["test"],
             ),
             alone(
