@@ -31,7 +31,7 @@ def why_open(problem: Problem) -> str:
 def by_program(head: Head, problem: Problem, a: int, b: int) -> tuple[Certificate | None, float]:
     """A pair that the search left open, put to one program: the proof that verifies, or None; and the margin."""
     margin = np.inf
-    for claim, _ in _claims(head, problem, a, b):
+    for claim, bound in _claims(head, problem, a, b):
         margin = bound
         try:
             value = claim.verify(head)
