@@ -21,6 +21,7 @@ from gonio.parallel import in_threads, spans
 U = 2.0**-53
 CLIP = 36.0  # in the mean over all entries none counts for more than six standard deviations
 WELL = 1e-8  # squared condition above which normal equations with corrections are as good as a QR
+SEEN = 0.02  # the share of x's rounding that is still allowed for where none is seen
 ALMOST_CERTAIN, BEYOND_DOUBT = 25.0, 40.0  # chances of e^-25 and e^-40 that rounding alone makes a row so large
 
 
@@ -130,6 +131,9 @@ def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
     def look(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
         (x, ex), (y, ey) = a.block(span), target.block(span)
         x, y = x - x0, y - y0
+        if not near:  # what was computed in float64 carries roundings of its largest numbers
+            ex = np.sqrt(ex**2 + 2 * len(x0) * U * U * ((x + x0) ** 2).mean(axis=1, keepdims=True))
+            ey = np.sqrt(ey**2 + 2 * len(x0) * U * U * (y0**2).mean())
         return (ex**2).mean(axis=1), (ey**2).mean(axis=1), x.sum(0), y.sum(0), (x**2).sum(0), (y**2).sum(0)
 
     ra, rb, *sums = zip(*in_threads(look, pieces(n)), strict=True)
@@ -222,6 +226,9 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
     # What a product in float64 adds: about sqrt(d) roundings of x M, and those of a step with the offset added first.
     back = np.zeros(da) if data.near or da != db or not shifts else _taken_back(M, data.mean_y)
     added = 0.0 if data.near else 2 * da * U * U
+    columns = np.sum(in_threads(lambda s: (a.block(s)[0] ** 2).sum(axis=0), pieces(n)), axis=0)
+    added_is_small = a.storage.kind not in ("float64",) and getattr(target, "storage", a.storage).kind != "float64"
+    share = columns / (columns.sum() or 1.0)  # a small entry may be the difference of numbers as large as its row's
 
     def steps(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
         """x, y, their steps squared, and what computing adds to those of x, all times the weights."""
@@ -229,7 +236,8 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
         (x, ex), (y, ey) = a.block(span), target.block(span)
         if rounded_map:
             ey = np.sqrt(ey**2 + 48 * U * U * (x**2).sum(axis=1, keepdims=True))
-        return (x - data.mean_x) * v, (y - data.mean_y) * v, (ex * v) ** 2, (ey * v) ** 2, added * (x**2 + back**2) * v**2
+        more = added * (x**2 + (x**2).sum(axis=1, keepdims=True) * share + back**2) * v**2
+        return (x - data.mean_x) * v, (y - data.mean_y) * v, (ex * v) ** 2, (ey * v) ** 2, more
 
     def mapped(of_a: np.ndarray) -> np.ndarray:
         return of_a if data.near else of_a @ squares
@@ -237,37 +245,55 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
     means = in_threads(lambda s: tuple(p.sum(axis=0) for p in steps(s)[2:]), pieces(n))
     mean_a, mean_b, mean_added = (np.sum(p, axis=0) / n for p in zip(*means, strict=True))
     typical = (mapped(mean_a + mean_added) + mean_b) / 3  # of each column, over the rows
+    typical_exact = (SEEN * mapped(mean_a + mean_added) + mean_b) / 3
+    # Rounding of x makes the fit of M too small by this much at most, where it is not small beside x.
+    bias = whiten @ (whiten.T @ (n / 3 * (mean_a + mean_added)[:, None] * (M + np.eye(da) if data.near else M)))
+    biased = float(np.abs(bias).max()) > 1e-7 * float(np.abs(M).max()) and not data.near
+    # Where the image of x's rounding is as large as y's and yet not seen, x is exact, and y's alone is what counts.
+    sharp = not data.near and float(mapped(mean_a).sum()) > 0.3 * float(mean_b.sum()) and added_is_small
     limits = [_row_limit(M, mean_a + mean_added, mean_b, data.near, x) for x in (ALMOST_CERTAIN, BEYOND_DOUBT)]
     one = 1 / float((w**2).sum()) if shifts else 0.0
 
     def look(span: tuple[int, int]) -> tuple[Any, ...]:
         x, y, ea, eb, more = steps(span)
         left = y - x @ M
-        own = (mapped(ea + more) + eb) / 3
+        of_a = mapped(ea + more)
         h = np.minimum(((x @ whiten) ** 2).sum(axis=1) + one * w[span[0] : span[1]] ** 2, 1.0)[:, None]
-        variance = np.maximum(own * (1 - 2 * h) + h * typical, 1e-3 * np.minimum(own, typical)) + 1e-300
-        if data.near:  # the small product x M is rounded, and so is the difference from it
-            variance = variance + (U * np.abs(left)) ** 2 + da * U * U * ((x**2) @ squares)
-        ratio = left**2 / variance
-        beyond = _beyond(left, ratio, np.sqrt(ea), np.sqrt(eb), M, data.near, 6 * np.sqrt(h * typical + mapped(more)))
+        also = np.full((1, 1), 1e-300)
+        if biased:
+            also = (x @ bias) ** 2
+        elif data.near:  # the small product x M is rounded, and so is the difference from it
+            also = (U * left) ** 2 + da * U * U * ((x**2) @ squares) + 1e-300
+        ratio = left**2 / (_variance((of_a + eb) / 3, typical, h) + also)
+        exact = left**2 / (_variance((SEEN * of_a + eb) / 3, typical_exact, h) + also)
+        slack = 6 * np.sqrt(h * typical + (0.0 if added_is_small or data.near else 1.0) * mapped(more) + also)
+        beyond = _beyond(left, ratio, np.sqrt(ea), np.sqrt(eb), M, data.near, slack)
         return (
-            (left**2).sum(), variance.sum(), ((x if data.near else y) ** 2).sum(), ratio.max(), beyond, ratio.mean(axis=1),
-            np.minimum(ratio, CLIP).sum(), ratio.sum(), np.sqrt(ratio.max(axis=1)),
+            (left**2).sum(), (of_a + eb).sum() / 3, ((x if data.near else y) ** 2).sum(), beyond, ratio.mean(axis=1),
+            [(r.max(), np.minimum(r, CLIP).sum(), r.sum(), np.sqrt(r.max(axis=1))) for r in (ratio, exact)],
         )  # fmt: skip
 
-    squares_left, explained, size, entry, beyond, row, clipped, spread, errors = zip(*in_threads(look, pieces(n)), strict=True)
+    squares_left, explained, size, beyond, row, figures = zip(*in_threads(look, pieces(n)), strict=True)
     scale = np.sqrt(sum(size)) or 1.0
     widest = float(np.concatenate(row).max())
+    both, exact = ([f[k] for f in figures] for k in (0, 1))
+    exactly = sharp and np.sqrt(sum(f[1] for f in exact) / (n * db)) <= 1.15
+    chosen = exact if exactly else both
     return Leftover(
         float(np.sqrt(sum(squares_left)) / scale),
         float(np.sqrt(sum(explained)) / scale),
-        float(np.sqrt(max(entry))),
+        float(np.sqrt(max(f[0] for f in chosen))),
         any(beyond),
         (widest / limits[0], widest / limits[1]),
-        float(np.sqrt(sum(clipped) / (n * db))),
-        float(np.sqrt(sum(spread) / (n * db))),
-        np.concatenate(errors),
+        float(np.sqrt(sum(f[1] for f in chosen) / (n * db))),
+        float(np.sqrt(sum(f[2] for f in chosen) / (n * db))),
+        np.concatenate([f[3] for f in chosen]),
     )
+
+
+def _variance(own: np.ndarray, typical: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """The variance of what a fit leaves of entries of variance `own` in columns of variance `typical`."""
+    return np.maximum(own * (1 - 2 * h) + h * typical, 1e-3 * np.minimum(own, typical))
 
 
 def _taken_back(M: np.ndarray, mean: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ class Offset:
 
     v         a vector that fits, or the best one
     scattered whether what is left is spread over many entries and as small as a computation in float64 leaves
-    residual, rounding   root mean squares of what v leaves and of what rounding allows, over the size of y
+    residual, rounding   root mean squares of what v leaves and of what rounding allows, over the size of y (without its mean, if `free`)
     errors    for each label what v leaves of its worst entry, over what rounding allows
     """
 
@@ -49,11 +49,14 @@ def offset_between(a: Table, b: Table, *, free: bool) -> Offset:
 
     def ends(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
         gap, room, y = gaps(span)
-        return (gap - room).max(axis=0), (gap + room).min(axis=0), (y**2).sum(), (room**2).sum()
+        own = y - first if free else y
+        return (gap - room).max(axis=0), (gap + room).min(axis=0), (own**2).sum(), (room**2).sum(), own.sum(axis=0)
 
-    low, high, size, rooms = zip(*in_threads(ends, pieces(n)), strict=True)
+    first = b.block((0, 1))[0][0]
+    low, high, size, rooms, sums = zip(*in_threads(ends, pieces(n)), strict=True)
     low, high = np.max(low, axis=0), np.min(high, axis=0)
-    scale = float(np.sqrt(sum(size))) or 1.0
+    mean = np.sum(sums, axis=0) / n * free
+    scale = float(np.sqrt(max(sum(size) - n * float(mean @ mean), 0.0))) or 1.0
     fits = bool((low <= high).all()) if free else bool(((low <= 0) & (high >= 0)).all())
     v = np.zeros(len(low)) if not free or ((low <= 0) & (high >= 0)).all() else (low + high) / 2
     if free and not fits:

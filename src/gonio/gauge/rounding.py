@@ -103,11 +103,15 @@ class Table:
         if self.norm is not None:
             rows, step = rows * self.norm.gain, step * self.norm.gain
             d, squares = rows.shape[1], step**2
-            off = squares * (1 - 2 / d) + squares.mean(axis=1, keepdims=True) / d + (2.0**-52 * rows) ** 2
+            off = squares * (1 - 2 / d) + squares.mean(axis=1, keepdims=True) / d
+            off += (2.0**-51 * np.abs(rows).max(axis=1, keepdims=True)) ** 2  # the mean is computed
             return (rows - rows.mean(axis=1, keepdims=True))[:, :-1], np.sqrt(off)[:, :-1]
         if self.unit:
             length = np.maximum(self.head.norms[self.which[span[0] : span[1]]], 1e-300)[:, None]
-            return rows / length, step / length
+            rows, step = rows / length, step / length
+            # The length is rounded with its row: all entries move by one factor.
+            common = np.sqrt(((rows * step) ** 2).sum(axis=1, keepdims=True)) + 2.0**-53
+            return rows, step + 1.75 * np.abs(rows) * common
         return rows, step
 
     def bias(self) -> tuple[np.ndarray, np.ndarray]:
