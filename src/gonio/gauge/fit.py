@@ -3,13 +3,13 @@
 y_i = x_i M + v  is fitted by least squares with weights 1 / rounding of row i, so that long rows do not drown short ones.
 Rounding errors e of the entries are taken as independent and evenly spread over half a step to either side. Then with
 s^2_ik = (step_b(ik)^2 + sum_l step_a(il)^2 M_lk^2) / 3  and h_i the leverage of row i, the fit leaves of entry ik
-something of variance  s^2_ik (1 - 2 h_i) + h_i mean s^2_k.  Entries, rows and all of them together are held to it.
+something of variance  (1 - h_i)^2 s^2_ik + h_i (1 - h_i) mean s^2_k.  Entries, rows and all of them together are held to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,7 +117,7 @@ def regress(a: Table, target: Target, *, shifts: bool, near: bool = False) -> Re
     n = len(a.which)
     with threadpool_limits(1, "blas"):  # a thread a block, and no barriers inside
         data = _weighted(a, target, shifts, near)
-        M, whiten, full = _solve(data, n)
+        data, M, whiten, full = _solve(data, n, shifts)
         v = data.mean_y - data.mean_x @ M
         left = leftover(data, M, whiten, shifts)
     return Regression(M, v, near, full, left)
@@ -126,7 +126,8 @@ def regress(a: Table, target: Target, *, shifts: bool, near: bool = False) -> Re
 def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
     """Weights by rounding, and the means that go with them."""
     n = len(a.which)
-    x0, y0 = (t.block((0, 1))[0][0] * shifts for t in (a, target))
+    middle = int(np.argsort(a.head.norms[a.which])[n // 2])
+    x0, y0 = (t.block((middle, middle + 1))[0][0] * shifts for t in (a, target))  # sums about a row of usual size
 
     def look(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
         (x, ex), (y, ey) = a.block(span), target.block(span)
@@ -156,8 +157,8 @@ def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
     return Weighted(a, target, near, weights, x0 + mx, y0 + my)
 
 
-def _solve(data: Weighted, n: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """M, a matrix that whitens the rows of x, and whether x is clearly of full rank.
+def _solve(data: Weighted, n: int, shifts: bool) -> tuple[Weighted, np.ndarray, np.ndarray, bool]:
+    """The data about corrected means, M, a matrix that whitens the rows of x, and whether x is clearly of full rank.
 
     Normal equations with two corrections where the columns, scaled alike, are well conditioned; else the triangular factor of
     [x y], folded together from blocks, which holds the problem without squaring its condition, and one correction.
@@ -178,13 +179,17 @@ def _solve(data: Weighted, n: int) -> tuple[np.ndarray, np.ndarray, bool]:
     else:
         whiten, M = _by_triangle(data, n, size)
 
-    def left(span: tuple[int, int]) -> np.ndarray:
+    def left(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         x, y = data.block(span)
-        return np.asarray(x.T @ (y - x @ M))
+        rest = y - x @ M
+        return x.T @ rest, data.weights[span[0] : span[1]] @ rest
 
     for _ in range(2 if full else 1):
-        M = M + whiten @ (whiten.T @ np.sum(in_threads(left, pieces(n)), axis=0))
-    return M, whiten, full
+        slope, offset = (np.sum(p, axis=0) for p in zip(*in_threads(left, pieces(n)), strict=True))
+        M = M + whiten @ (whiten.T @ slope)
+        if shifts:
+            data = replace(data, mean_y=data.mean_y + offset / (data.weights**2).sum())
+    return data, M, whiten, full
 
 
 def _by_triangle(data: Weighted, n: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -266,7 +271,7 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
             also = (U * left) ** 2 + da * U * U * ((x**2) @ squares) + 1e-300
         ratio = left**2 / (_variance((of_a + eb) / 3, typical, h) + also)
         exact = left**2 / (_variance((SEEN * of_a + eb) / 3, typical_exact, h) + also)
-        slack = 6 * np.sqrt(h * typical + (0.0 if added_is_small or data.near else 1.0) * mapped(more) + also)
+        slack = 6 * np.sqrt(3 * h * (1 - h) * typical + (0.0 if added_is_small or data.near else 1.0) * mapped(more) + also)
         beyond = _beyond(left, ratio, np.sqrt(ea), np.sqrt(eb), M, data.near, slack)
         return (
             (left**2).sum(), (of_a + eb).sum() / 3, ((x if data.near else y) ** 2).sum(), beyond, ratio.mean(axis=1),
@@ -292,8 +297,12 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
 
 
 def _variance(own: np.ndarray, typical: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """The variance of what a fit leaves of entries of variance `own` in columns of variance `typical`."""
-    return np.maximum(own * (1 - 2 * h) + h * typical, 1e-3 * np.minimum(own, typical))
+    """The variance of what a fit leaves of entries of variance `own` in columns of variance `typical`.
+
+    (1 - h)^2 own + sum over the others of h_ij^2 times theirs, of which the sum of h_ij^2 is h (1 - h); columns whose
+    variance differs from row to row are allowed three times the usual.
+    """
+    return (1 - h) ** 2 * own + 3 * h * (1 - h) * typical
 
 
 def _taken_back(M: np.ndarray, mean: np.ndarray) -> np.ndarray:
