@@ -13,6 +13,8 @@ from gonio.parallel import in_threads, spans
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 @dataclass(frozen=True, eq=False)
 class Profile:
@@ -74,24 +76,42 @@ def _block(head: Head, which: Any, ones: bool) -> np.ndarray:
 
 
 def _spans(head: Head) -> bool:
-    """Whether some 2 (d + 1) rows with a column of ones already have full rank d + 1, clear of all rounding.
+    """Whether some 2 (d + 1) rows with a column of ones already have full rank d + 1 by the tolerance for all rows.
 
-    Further rows cannot lower a rank, so for almost every head of a real model this small question settles it.
+    Further rows cannot lower a singular value, so for almost every head of a real model this small question settles it.
     """
     n, d = head.shape
     if n < 3 * (d + 1):
         return False
     step = n // (2 * (d + 1))
     sample = _block(head, slice(0, 2 * (d + 1) * step, step), ones=True)
-    sample /= np.sqrt((sample * sample).sum(axis=0)) + 1e-300  # scaling columns keeps the rank and helps the numbers
     gram = sample.T @ sample
-    # The least eigenvalue exceeds 1e-9 (of a largest at most d + 1), far above the rounding of the Gram matrix.
-    gram[np.diag_indices(d + 1)] -= 1e-9
+    top = float(head.norms.max()) or 1.0
+    largest = float(((head.norms / top) ** 2).sum()) + n  # at least the largest singular value of all rows, squared
+    # Beside the tolerance, squared, the least eigenvalue must clear the rounding of the Gram matrix.
+    gram[np.diag_indices(d + 1)] -= 4 * largest * (n * EPS) ** 2 + 1e-11 * float(np.trace(gram))
     try:
         np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def numerical_rank(values: Float[np.ndarray, " values"], shape: tuple[int, int], rounding: float = 0.0) -> int:
+    """How many singular values of a table are above numpy's tolerance, and above what its rounding may have made.
+
+    The tolerance is that of numpy's matrix_rank in float64: the largest value times max(shape) times eps. `rounding`
+    is the largest singular value that the rounding errors of the table alone have; zero takes the numbers as they are.
+
+    >>> numerical_rank(np.array([3.0, 1.0, 1e-9]), (5, 3)), numerical_rank(np.array([3.0, 1.0, 1e-9]), (5, 3), 1e-6)
+    (3, 2)
+    """
+    return int((values > max(float(values[0]) * max(shape) * EPS, rounding)).sum())
+
+
+def largest_of_rounding(square: float, shape: tuple[int, int]) -> float:
+    """About the largest singular value of independent errors of mean square `square`: sqrt(square) (sqrt n + sqrt d)."""
+    return float(np.sqrt(square) * (np.sqrt(shape[0]) + np.sqrt(shape[1])))
 
 
 def _rank(head: Head, *, ones: bool) -> int:
@@ -110,4 +130,4 @@ def _rank(head: Head, *, ones: bool) -> int:
 
     parts = in_threads(fold, spans(n, max(8 * width, -(-n // 8))))
     values = np.linalg.svd(np.linalg.qr(np.vstack(parts), mode="r"), compute_uv=False)
-    return int((values > values[0] * max(n, width) * np.finfo(np.float64).eps).sum())
+    return numerical_rank(values, (n, width))

@@ -92,8 +92,10 @@ def test_badly_conditioned_maps_are_recovered_too(power):
 
 
 def test_where_rounding_swamps_everything_nothing_is_claimed():
-    first, second = (Head((rng.standard_normal((80, 6)) + 3e6).astype(np.float32), link="softmax") for _ in range(2))
+    small = rng.standard_normal((80, 6))
+    first, second = (Head((small + far).astype(np.float32), link="softmax") for far in (1e7, 2e7))
     assert same_model(first, second).same is None
+    assert same_model(first, first).same is True
 
 
 @pytest.mark.theorem("GONIO.1.7g")

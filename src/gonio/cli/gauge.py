@@ -68,7 +68,10 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
 @click.option("--link", type=click.Choice(KNOWN_LINKS), help="How scores become predictions, in both.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def compare(models, link, as_json) -> None:
-    """Say whether two models are one: is one head a gauge transform of the other?"""
+    """Say whether two models are one: is one head a gauge transform of the other?
+
+    Exit code 0: they are the same; 1: they are not; 3: it cannot be told from the heads.
+    """
     from gonio.gauge import same_model
     from gonio.load import load
 
@@ -76,7 +79,8 @@ def compare(models, link, as_json) -> None:
     result = same_model(a, b)
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
-        return
-    from gonio.report import text
+    else:
+        from gonio.report import text
 
-    click.echo(text.compared(a, b, result))
+        click.echo(text.compared(a, b, result))
+    click.get_current_context().exit({True: 0, False: 1, None: 3}[result.same])

@@ -9,9 +9,10 @@ import numpy as np
 
 from gonio import check
 from gonio.errors import GonioError
-from gonio.gauge.fit import rounding_of
+from gonio.gauge.rounding import mean_square_step
 from gonio.head import Head
 from gonio.inputs import AfterLayerNorm
+from gonio.profile import largest_of_rounding, numerical_rank
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -71,11 +72,9 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
             caveat = f"{len(F)} embeddings span at most {len(F)} of {d} dimensions; the rest of the head is not seen"
     U, s, _ = np.linalg.svd(A, full_matrices=False)
     # Singular values that the rounding of the stored rows may have made hold no information.
-    scale *= (
-        float(np.abs(head.inputs.gain).max()) if isinstance(head.inputs, AfterLayerNorm) and embeddings is None else 1
-    )
-    noise = 4 * rounding_of(head) * float(np.sqrt((head.norms.astype(np.float64) ** 2).sum())) * scale
-    rank = int((s > max(float(s[0]) * max(A.shape) * 2.0**-52, noise)).sum())
+    if isinstance(head.inputs, AfterLayerNorm) and embeddings is None:
+        scale *= float(np.abs(head.inputs.gain).max())
+    rank = numerical_rank(s, (n, A.shape[1]), 2 * largest_of_rounding(mean_square_step(head), (n, d)) * scale)
     if rank == 0:
         raise GonioError("canonical: all rows are equal, so nothing is left once what is convention is removed.")
     basis = U[:, :rank] if embeddings is None else U[:, :rank] * s[:rank]

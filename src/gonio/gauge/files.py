@@ -102,7 +102,11 @@ def write_file(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
     """A file of tensors with `parts` replaced or added; the bytes of everything else are copied as they are."""
     with path.open("rb") as f:
         start = f.read(10)
-    if start.startswith(b"\x93NUMPY"):
+    # A safetensors file starts with the length of its header, whose first byte may be that of a pickle.
+    length = int.from_bytes(start[:8], "little")
+    if path.suffix == ".safetensors" or (start[8:9] == b"{" and length < path.stat().st_size):
+        _safetensors(path, target, parts)
+    elif start.startswith(b"\x93NUMPY"):
         _npy(path, target, parts)
     elif start.startswith(b"PK") and path.suffix == ".npz":
         _npz(path, target, parts)

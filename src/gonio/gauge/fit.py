@@ -1,171 +1,213 @@
-"""The least-squares map that takes one head's rows to another's, on labels they share, without holding either twice."""
+"""The map that takes one head's rows to another's, weighted by their rounding, and what it leaves of every entry.
+
+y_i = x_i M + v  is fitted by least squares with weights 1 / rounding of row i, so that long rows do not drown short ones.
+Rounding errors e of the entries are taken as independent and evenly spread over half a step to either side. Then with
+s^2_ik = (step_b(ik)^2 + sum_l step_a(il)^2 M_lk^2) / 3  and h_i the leverage of row i, the fit leaves of entry ik
+something of variance  (1 - h_i)^2 s^2_ik + h_i (1 - h_i) mean s^2_k.  Entries, rows and all of them together are held to it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from gonio.gauge.transforms import Chain, InputShift, Linear, Transform, Translation
-from gonio.head import Head
+from gonio.gauge.rounding import Table, pieces
 from gonio.parallel import in_threads, spans
 
-ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-BLOCK = 4096
+U = 2.0**-53
+CLIP = 36.0  # in the mean over all entries none counts for more than six standard deviations
+WELL = 1e-8  # squared condition above which normal equations with corrections are as good as a QR
+SEEN = 0.02  # the share of x's rounding that is still allowed for where none is seen
+ALMOST_CERTAIN, BEYOND_DOUBT = 25.0, 40.0  # chances of e^-25 and e^-40 that rounding alone makes a row so large
+
+
+class Target(Protocol):
+    """What is to be explained: values and how far rounding may have moved each."""
+
+    def block(self, span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """The map, what it leaves over, and what rounding alone would leave.
+class Difference:
+    """y - x: what a map near the identity has to explain, without the rounding of a product with the identity."""
 
-    residual, rounding   root mean squares, relative to the size of b's rows
-    worst_row            the largest error of a label over what rounding explains of it, its bias counted
-    clear                whether both ranks are beyond doubt
-    errors               the error of each label, its rows' and its bias's, each over their mean
+    a: Table
+    b: Table
+
+    def block(self, span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        x, _ = self.a.block(span)
+        y, step = self.b.block(span)
+        gap = y - x
+        return gap, step + U * np.abs(gap)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One number a label: the difference of two biases."""
+
+    values: np.ndarray
+    steps: np.ndarray
+
+    def block(self, span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        part = slice(*span)
+        return self.values[part, None], self.steps[part, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Leftover:
+    """What a map leaves, in units of what rounding explains.
+
+    residual, rounding   root mean squares of what is left and of what rounding would leave, over the size of the target
+    entry      the largest entry over its standard deviation
+    beyond     whether an entry exceeds what the rounding of its numbers can add up to
+    row        the largest mean square of a row over what chance e^-25 allows, and over what e^-40 does
+    overall    root mean square of all entries over their standard deviations, outliers clipped
+    spread     the same without clipping
+    errors     for each label its largest entry over its standard deviation
     """
 
-    transform: Transform | None
     residual: float
     rounding: float
-    worst_row: float
-    rank_a: int
-    rank_b: int
-    clear: bool
+    entry: float
+    beyond: bool
+    row: tuple[float, float]
+    overall: float
+    spread: float
     errors: np.ndarray
-
-    def worst(self, most: int = 10) -> np.ndarray:
-        """The labels that fit least, as positions among the shared ones."""
-        return np.argsort(-self.errors)[:most]
-
-
-def rounding_of(head: Head) -> float:
-    """The relative rounding of the type a head's rows are given in."""
-    rows = head.rows
-    kind = rows.stored.dtype.name if rows.unpack is None else rows[:1].dtype.name
-    return ROUNDING.get(kind, 2.0**-4)  # the 8-bit floats
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Chosen rows of a head, minus a mean, over a scale."""
+class Regression:
+    """y = x M + v  (y - x = x M + v where `near`), and what it leaves. `full`: x is clearly of full rank."""
 
-    head: Head
-    which: np.ndarray
-    mean: np.ndarray
-    scale: float
+    M: np.ndarray
+    v: np.ndarray
+    near: bool
+    full: bool
+    left: Leftover
 
-    def block(self, span: tuple[int, int]) -> np.ndarray:
-        """Some of them, in float64."""
-        which = self.which[span[0] : span[1]]
-        first = int(which[0])
-        # A slice of a memory map is read in place, a list of rows is gathered.
-        in_a_row = np.array_equal(which, np.arange(first, first + len(which)))
-        block = self.head.rows[first : first + len(which)] if in_a_row else self.head.rows[which]
-        return (block.astype(np.float64) - self.mean) / self.scale
+    @property
+    def matrix(self) -> np.ndarray:
+        """The whole map, the identity counted."""
+        return self.M + np.eye(len(self.M)) if self.near else self.M
 
 
-def shared_rows(head: Head, which: np.ndarray, centre: bool) -> Rows:
-    """The rows of a head on the shared labels, centred if wanted, of length about one at most."""
-    raw = Rows(head, which, np.zeros(head.shape[1]), 1.0)
-    scale = float(head.norms[which].max()) or 1.0
-    if not centre:
-        return Rows(head, which, raw.mean, scale)
-    sums = in_threads(lambda s: raw.block(s).sum(axis=0), spans(len(which), BLOCK))
-    return Rows(head, which, np.sum(sums, axis=0) / len(which), scale)
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Rows of a table and a target, centred if wanted, times the weight of their row."""
+
+    a: Table
+    target: Target
+    near: bool
+    weights: np.ndarray
+    mean_x: np.ndarray
+    mean_y: np.ndarray
+
+    def block(self, span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        w = self.weights[span[0] : span[1], None]
+        return (self.a.block(span)[0] - self.mean_x) * w, (self.target.block(span)[0] - self.mean_y) * w
 
 
-def fit(a: Head, b: Head, ia: np.ndarray, ib: np.ndarray, shifts: bool) -> Fit:
-    """min over M, v, u of  |W_b - W_a M' - 1 v'|^2 + |b_b - b_a - W_a u - t|^2  on the rows ia of a and ib of b.
-
-    Centred rows remove v and t (`shifts`, for softmax). Heads of full rank and fair condition are solved by normal
-    equations with one correction; for others the triangular factor of [X Y g], folded together from blocks, holds the
-    whole problem without squaring its condition.
-    """
-    n = len(ia)
-    X, Y = shared_rows(a, ia, shifts), shared_rows(b, ib, shifts)
-    ba, bb = (np.zeros(n) if h.bias is None else h.bias[w].astype(np.float64) for h, w in ((a, ia), (b, ib)))
-    gap = bb - ba
-    gap = gap - gap.mean() if shifts else gap
-    da, db = X.head.shape[1], Y.head.shape[1]
-    top = max(float(np.abs(ba).max()), float(np.abs(bb).max())) or 1.0
-
+def regress(a: Table, target: Target, *, shifts: bool, near: bool = False) -> Regression:
+    """Fit the target by the rows of a, with an offset where `shifts`."""
+    n = len(a.which)
     with threadpool_limits(1, "blas"):  # a thread a block, and no barriers inside
-        quick = _normal(X, Y, gap, n, max(rounding_of(a), rounding_of(b)))
-    if quick is not None:
-        Mt, u, size = quick
-        rank_a, rank_b, clear_a, clear_b = da, db, True, True
-    else:
-
-        def columns(span: tuple[int, int]) -> np.ndarray:
-            return np.column_stack([X.block(span), Y.block(span), gap[span[0] : span[1]] / top])
-
-        with threadpool_limits(1, "blas"):
-            R = _folded(columns, n, da + db + 1)
-        left, values, right, rank_a, clear_a = _range(R[:, :da], rounding_of(a), n)
-        rank_b, clear_b = _range(R[:, da : da + db], rounding_of(b), n)[3:]
-        inverse = right / values @ left.T
-        Mt, u = inverse @ R[:, da : da + db], inverse @ R[:, -1] * top
-        size = float(np.linalg.norm(R[:, da : da + db])) / np.sqrt(n) or 1.0
-    norms_a, norms_b = a.norms[ia] / X.scale, b.norms[ib] / Y.scale
-    stretch = float(np.linalg.norm(Mt, 2)) if Mt.size else 1.0
-    # What rounding explains of a row: u of its size in a, mapped, and in b; of a bias: u of both.
-    expected = rounding_of(a) * norms_a * stretch + rounding_of(b) * norms_b
-    expected = np.maximum(expected, 2.0**-50 * (norms_b + stretch * norms_a))  # this computation rounds too
-    reach = float(np.linalg.norm(u))
-    expected_bias = _eps(a.bias) * np.abs(ba) + _eps(b.bias) * np.abs(bb)
-    expected_bias = expected_bias + (rounding_of(a) + 2.0**-50) * norms_a * reach + 2.0**-50 * top
-
-    def look(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        x, y = X.block(span), Y.block(span)
-        return np.linalg.norm(y - x @ Mt, axis=1), np.abs(gap[span[0] : span[1]] - x @ u)
-
-    with threadpool_limits(1, "blas"):
-        parts = in_threads(look, spans(n, BLOCK))
-    rows, biases = (np.concatenate(p) for p in zip(*parts, strict=True))
-    over, over_bias = rows / np.maximum(expected, 1e-300), biases / np.maximum(expected_bias, 1e-300) * gap.any()
-    errors = sum(x / (_rms(x) or 1.0) * (y.max() > 1) for x, y in ((rows, over), (biases, over_bias)))
-    return Fit(
-        _transform(X, Y, Mt, u, gap, shifts),
-        _rms(rows) / size,
-        _rms(expected) / size,
-        float(max(over.max(), over_bias.max())),
-        rank_a,
-        rank_b,
-        clear_a and clear_b,
-        np.asarray(errors),
-    )
+        data = _weighted(a, target, shifts, near)
+        data, M, whiten, full = _solve(data, n, shifts)
+        v = data.mean_y - data.mean_x @ M
+        left = leftover(data, M, whiten, shifts)
+    return Regression(M, v, near, full, left)
 
 
-def _normal(X: Rows, Y: Rows, gap: np.ndarray, n: int, noise: float) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """M', u and the size of Y's rows by normal equations; None unless both tables are clearly of full rank.
+def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
+    """Weights by rounding, and the means that go with them."""
+    n = len(a.which)
+    middle = int(np.argsort(a.head.norms[a.which])[n // 2])
+    x0, y0 = (t.block((middle, middle + 1))[0][0] * shifts for t in (a, target))  # sums about a row of usual size
 
-    The condition is squared: below 1e8 there, one correction on the residual brings the solution to rounding.
+    def look(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        (x, ex), (y, ey) = a.block(span), target.block(span)
+        x, y = x - x0, y - y0
+        if not near:  # what was computed in float64 carries roundings of its largest numbers
+            ex = np.sqrt(ex**2 + 2 * len(x0) * U * U * ((x + x0) ** 2).mean(axis=1, keepdims=True))
+            ey = np.sqrt(ey**2 + 2 * len(x0) * U * U * (y0**2).mean())
+        return (ex**2).mean(axis=1), (ey**2).mean(axis=1), x.sum(0), y.sum(0), (x**2).sum(0), (y**2).sum(0)
+
+    ra, rb, *sums = zip(*in_threads(look, pieces(n)), strict=True)
+    sx, sy, qx, qy = (np.sum(s, axis=0) for s in sums)
+    spread_x, spread_y = (float((q - shifts * s * s / n).mean()) for q, s in ((qx, sx), (qy, sy)))
+    stretch = 1.0 if near else max(spread_y, 0.0) / spread_x if spread_x > 0 else 1.0
+    rounding = np.sqrt(stretch * np.concatenate(ra) + np.concatenate(rb))
+    typical = float(np.median(rounding)) or float(rounding.max()) or 1.0
+    weights = typical / np.maximum(rounding, 1e-3 * typical)
+    zero_x, zero_y = np.zeros(len(x0)), np.zeros(len(y0))
+    if not shifts:
+        return Weighted(a, target, near, weights, zero_x, zero_y)
+    square = weights**2
+
+    def means(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        w = square[span[0] : span[1]]
+        return w @ (a.block(span)[0] - x0), w @ (target.block(span)[0] - y0)
+
+    mx, my = (np.sum(p, axis=0) / square.sum() for p in zip(*in_threads(means, pieces(n)), strict=True))
+    return Weighted(a, target, near, weights, x0 + mx, y0 + my)
+
+
+def _solve(data: Weighted, n: int, shifts: bool) -> tuple[Weighted, np.ndarray, np.ndarray, bool]:
+    """The data about corrected means, M, a matrix that whitens the rows of x, and whether x is clearly of full rank.
+
+    Normal equations with two corrections where the columns, scaled alike, are well conditioned; else the triangular factor of
+    [x y], folded together from blocks, which holds the problem without squaring its condition, and one correction.
     """
 
-    def moments(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
-        x, y = X.block(span), Y.block(span)
-        return x.T @ x, x.T @ y, y.T @ y, x.T @ gap[span[0] : span[1]]
+    def moments(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        x, y = data.block(span)
+        return x.T @ x, x.T @ y
 
-    xx, xy, yy, xg = (np.sum(p, axis=0) for p in zip(*in_threads(moments, spans(n, BLOCK)), strict=True))
-    for gram in (xx, yy):
-        values = np.linalg.eigvalsh(gram)
-        if not values[0] > max(1e-8 * float(values[-1]), 256 * noise * noise * n):
-            return None
-    inverse = np.linalg.inv(xx)
-    Mt, u = inverse @ xy, inverse @ xg
+    gram, cross = (np.sum(p, axis=0) for p in zip(*in_threads(moments, pieces(n)), strict=True))
+    size = np.sqrt(np.diag(gram))
+    size[size == 0] = 1.0
+    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
+    full = bool(values[0] > WELL * values[-1]) and n > len(size)
+    if full:
+        whiten = vectors / np.sqrt(values) / size[:, None]
+        M = whiten @ (whiten.T @ cross)
+    else:
+        whiten, M = _by_triangle(data, n, size)
 
-    def left_over(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
-        x, y = X.block(span), Y.block(span)
-        return x.T @ (y - x @ Mt), x.T @ (gap[span[0] : span[1]] - x @ u)
+    def left(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        x, y = data.block(span)
+        rest = y - x @ M
+        return x.T @ rest, data.weights[span[0] : span[1]] @ rest
 
-    more, extra = (np.sum(p, axis=0) for p in zip(*in_threads(left_over, spans(n, BLOCK)), strict=True))
-    return Mt + inverse @ more, u + inverse @ extra, float(np.sqrt(np.trace(yy) / n)) or 1.0
+    for _ in range(2 if full else 1):
+        slope, offset = (np.sum(p, axis=0) for p in zip(*in_threads(left, pieces(n)), strict=True))
+        M = M + whiten @ (whiten.T @ slope)
+        if shifts:
+            data = replace(data, mean_y=data.mean_y + offset / (data.weights**2).sum())
+    return data, M, whiten, full
 
 
-def _folded(columns: Callable[[tuple[int, int]], np.ndarray], n: int, width: int) -> np.ndarray:
+def _by_triangle(data: Weighted, n: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The whitening matrix and M from the triangular factor of [x y], columns of x scaled alike."""
+    da = len(size)
+
+    def columns(span: tuple[int, int]) -> np.ndarray:
+        x, y = data.block(span)
+        return np.column_stack([x / size, y])
+
+    R = folded(columns, n, da + len(data.mean_y))
+    left, values, right = np.linalg.svd(R[:, :da], full_matrices=False)
+    keep = values > 1e-13 * values[0] if values[0] > 0 else np.zeros(len(values), bool)
+    whiten = right[keep].T / values[keep] / size[:, None]
+    return whiten, whiten @ (left[:, keep].T @ R[:, da:])
+
+
+def folded(columns: Callable[[tuple[int, int]], np.ndarray], n: int, width: int) -> np.ndarray:
     """The triangular factor of all rows, folded together from blocks: none but a block is ever held."""
 
     def fold(span: tuple[int, int]) -> Any:
@@ -178,42 +220,127 @@ def _folded(columns: Callable[[tuple[int, int]], np.ndarray], n: int, width: int
     return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
 
 
-def _eps(bias: np.ndarray | None) -> float:
-    return 0.0 if bias is None else ROUNDING.get(bias.dtype.name, 2.0**-24)
+def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *, rounded_map: bool = False) -> Leftover:
+    """Hold what M leaves of every entry, of every row and of all to what rounding explains.
+
+    `rounded_map`: M is not free, like a rotation, which float64 holds and applies to a few roundings of each row's length.
+    """
+    a, target, w = data.a, data.target, data.weights
+    n, (da, db) = len(w), M.shape
+    squares = M**2
+    # What a product in float64 adds: about sqrt(d) roundings of x M, and those of a step with the offset added first.
+    back = np.zeros(da) if data.near or da != db or not shifts else _taken_back(M, data.mean_y)
+    added = 0.0 if data.near else 2 * da * U * U
+    columns = np.sum(in_threads(lambda s: (a.block(s)[0] ** 2).sum(axis=0), pieces(n)), axis=0)
+    added_is_small = a.storage.kind not in ("float64",) and getattr(target, "storage", a.storage).kind != "float64"
+    share = columns / (columns.sum() or 1.0)  # a small entry may be the difference of numbers as large as its row's
+
+    def steps(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        """x, y, their steps squared, and what computing adds to those of x, all times the weights."""
+        v = w[span[0] : span[1], None]
+        (x, ex), (y, ey) = a.block(span), target.block(span)
+        if rounded_map:
+            ey = np.sqrt(ey**2 + 48 * U * U * (x**2).sum(axis=1, keepdims=True))
+        more = added * (x**2 + (x**2).sum(axis=1, keepdims=True) * share + back**2) * v**2
+        return (x - data.mean_x) * v, (y - data.mean_y) * v, (ex * v) ** 2, (ey * v) ** 2, more
+
+    def mapped(of_a: np.ndarray) -> np.ndarray:
+        return of_a if data.near else of_a @ squares
+
+    means = in_threads(lambda s: tuple(p.sum(axis=0) for p in steps(s)[2:]), pieces(n))
+    mean_a, mean_b, mean_added = (np.sum(p, axis=0) / n for p in zip(*means, strict=True))
+    typical = (mapped(mean_a + mean_added) + mean_b) / 3  # of each column, over the rows
+    typical_exact = (SEEN * mapped(mean_a + mean_added) + mean_b) / 3
+    # Rounding of x makes the fit of M too small by this much at most, where it is not small beside x.
+    bias = whiten @ (whiten.T @ (n / 3 * (mean_a + mean_added)[:, None] * (M + np.eye(da) if data.near else M)))
+    biased = float(np.abs(bias).max()) > 1e-7 * float(np.abs(M).max()) and not data.near
+    # Where the image of x's rounding is as large as y's and yet not seen, x is exact, and y's alone is what counts.
+    sharp = not data.near and float(mapped(mean_a).sum()) > 0.3 * float(mean_b.sum()) and added_is_small
+    limits = [_row_limit(M, mean_a + mean_added, mean_b, data.near, x) for x in (ALMOST_CERTAIN, BEYOND_DOUBT)]
+    one = 1 / float((w**2).sum()) if shifts else 0.0
+
+    def look(span: tuple[int, int]) -> tuple[Any, ...]:
+        x, y, ea, eb, more = steps(span)
+        left = y - x @ M
+        of_a = mapped(ea + more)
+        h = np.minimum(((x @ whiten) ** 2).sum(axis=1) + one * w[span[0] : span[1]] ** 2, 1.0)[:, None]
+        also = np.full((1, 1), 1e-300)
+        if biased:
+            also = (x @ bias) ** 2
+        elif data.near:  # the small product x M is rounded, and so is the difference from it
+            also = (U * left) ** 2 + da * U * U * ((x**2) @ squares) + 1e-300
+        ratio = left**2 / (_variance((of_a + eb) / 3, typical, h) + also)
+        exact = left**2 / (_variance((SEEN * of_a + eb) / 3, typical_exact, h) + also)
+        slack = 6 * np.sqrt(3 * h * (1 - h) * typical + (0.0 if added_is_small or data.near else 1.0) * mapped(more) + also)
+        beyond = _beyond(left, ratio, np.sqrt(ea), np.sqrt(eb), M, data.near, slack)
+        return (
+            (left**2).sum(), (of_a + eb).sum() / 3, ((x if data.near else y) ** 2).sum(), beyond, ratio.mean(axis=1),
+            [(r.max(), np.minimum(r, CLIP).sum(), r.sum(), np.sqrt(r.max(axis=1))) for r in (ratio, exact)],
+        )  # fmt: skip
+
+    squares_left, explained, size, beyond, row, figures = zip(*in_threads(look, pieces(n)), strict=True)
+    scale = np.sqrt(sum(size)) or 1.0
+    widest = float(np.concatenate(row).max())
+    both, exact = ([f[k] for f in figures] for k in (0, 1))
+    exactly = sharp and np.sqrt(sum(f[1] for f in exact) / (n * db)) <= 1.15
+    chosen = exact if exactly else both
+    return Leftover(
+        float(np.sqrt(sum(squares_left)) / scale),
+        float(np.sqrt(sum(explained)) / scale),
+        float(np.sqrt(max(f[0] for f in chosen))),
+        any(beyond),
+        (widest / limits[0], widest / limits[1]),
+        float(np.sqrt(sum(f[1] for f in chosen) / (n * db))),
+        float(np.sqrt(sum(f[2] for f in chosen) / (n * db))),
+        np.concatenate([f[3] for f in chosen]),
+    )
 
 
-def _rms(x: np.ndarray) -> float:
-    return float(np.sqrt((x.astype(np.float64) ** 2).mean()))
+def _variance(own: np.ndarray, typical: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """The variance of what a fit leaves of entries of variance `own` in columns of variance `typical`.
+
+    (1 - h)^2 own + sum over the others of h_ij^2 times theirs, of which the sum of h_ij^2 is h (1 - h); columns whose
+    variance differs from row to row are allowed three times the usual.
+    """
+    return (1 - h) ** 2 * own + 3 * h * (1 - h) * typical
 
 
-def _range(R: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
-    """Singular vectors and values of the part that rounding of the rows cannot have made, its rank, and whether no
-    value lies so near the edge that the rank is in doubt. Rows have length one at most, and there are n of them."""
-    U, s, Vt = np.linalg.svd(R, full_matrices=False)
-    floor = max(float(s[0]) * 2.0**-46, 2 * noise * np.sqrt(n)) if len(s) else 0.0
-    keep = s > floor
-    clear = not ((s > floor / 8) & (s < 8 * floor)).any()
-    return U[:, keep], s[keep], Vt[keep].T, int(keep.sum()), clear
+def _taken_back(M: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The mean of y before M, where M can be undone: how large a step in between may have been."""
+    if np.linalg.cond(M) > 1e8:
+        return np.zeros(len(M))
+    return np.asarray(np.linalg.solve(M.T, mean))
 
 
-def _transform(X: Rows, Y: Rows, Mt: np.ndarray, u: np.ndarray, gap: np.ndarray, shifts: bool) -> Chain | None:
-    """The fit as a change of a head: input shift (in a's coordinates), linear map, translation."""
-    da, db = Mt.shape
-    if da != db:
-        return None  # rows of another width are no transform of these, though they may predict the same
-    steps: list[Transform] = []
-    if gap.any():
-        steps.append(InputShift(-u / X.scale))
-    M = _completed(Mt.T * (Y.scale / X.scale))
-    steps.append(Linear(M))
-    if shifts:
-        steps.append(Translation(Y.mean - M @ X.mean))
-    return Chain(tuple(steps))
+def _row_limit(M: np.ndarray, of_a: np.ndarray, of_b: np.ndarray, near: bool, x: float) -> float:
+    """What the mean square of a row, each entry over its variance, exceeds with chance e^-x at most.
+
+    With P the correlation of a row's errors: 1 + 2 sqrt(x) |P| / d + 2 x max eigenvalue / d (Laurent & Massart).
+    """
+    d = M.shape[1]
+    if near:
+        return 1 + 2 * np.sqrt(x / d) + 2 * x / d
+    C = np.diag(of_b) + (M.T * of_a) @ M
+    size = np.sqrt(np.diag(C))
+    size[size == 0] = 1.0
+    P = C / np.outer(size, size)
+    return float(1 + 2 * np.sqrt(x) * np.linalg.norm(P) / d + 2 * x * np.linalg.eigvalsh(P)[-1] / d)
 
 
-def _completed(M: np.ndarray) -> np.ndarray:
-    """M made invertible: least squares maps directions that no row uses to zero, where any map will do."""
-    U, s, Vt = np.linalg.svd(M)
-    used = s > s[0] * 1e-10 if s[0] > 0 else np.zeros(len(s), bool)
-    fill = float(np.median(s[used])) if used.any() else 1.0
-    return (U * np.where(used, s, fill)) @ Vt
+def _beyond(
+    left: np.ndarray, ratio: np.ndarray, ea: np.ndarray, eb: np.ndarray, M: np.ndarray, near: bool, slack: np.ndarray
+) -> bool:
+    """Whether some entry is larger than all roundings of its numbers together can make it.
+
+    Only entries beyond three standard deviations are asked, the largest first: sums of many roundings never get there,
+    and sums of few have a limit that is nearer than any chance.
+    """
+    i, k = np.nonzero(ratio > 9.0)
+    if len(i) > 500:
+        most = np.argsort(-ratio[i, k])[:500]
+        i, k = i[most], k[most]
+    if not len(i):
+        return False
+    of_a = ea[i, k] if near else np.einsum("ij,ji->i", ea[i], np.abs(M)[:, k])
+    limit = (of_a + eb[i, k]) * (1 + 2.0**-7) + slack[i, k]
+    return bool((np.abs(left[i, k]) > limit).any())

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gonio.errors import GonioError
-from gonio.gauge.fit import rounding_of
+from gonio.gauge.rounding import mean_square_step
 from gonio.head import Head
 from gonio.inputs import AfterLayerNorm, AfterRMSNorm
 from gonio.parallel import spans
+from gonio.profile import largest_of_rounding, numerical_rank
 from gonio.similarity.measure import register
 from gonio.similarity.rows import Angle, Inner
 from gonio.similarity.space import Space
@@ -41,9 +42,9 @@ def whitener(space: Space) -> Float[np.ndarray, "dim rank"]:
     sizes = np.r_[sizes, np.zeros(len(right) - len(sizes))]
     # Rounding of the stored entries is spread over all directions: singular values below it are not the model's.
     scale = 1.0 if space.root is None else float(np.abs(space.root).max())
-    noise = 4 * rounding_of(space.head) * float(np.sqrt((space.head.norms**2).sum() / d)) * scale
-    alive = sizes > max(float(sizes[0]) * max(n, d) * 2.0**-52, noise)
-    return right[alive].T / sizes[alive]
+    noise = 2 * largest_of_rounding(mean_square_step(space.head), (n, d)) * scale
+    rank = numerical_rank(sizes, (n, d), noise)
+    return right[:rank].T / sizes[:rank]
 
 
 def seen_by_inputs(head: Head) -> Float[np.ndarray, "dim dim"] | None:
