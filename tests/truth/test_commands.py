@@ -217,8 +217,8 @@ def test_a_model_is_the_same_as_itself_and_not_as_another(made, name, tmp_path):
         refused("compare", *t.typed, *t.typed)
         return
     same = invoke("compare", *t.typed, *t.typed)
+    assert same.exit_code == 0, same.output
     wide = np.linalg.matrix_rank(t.W.astype(float) - t.W.astype(float).mean(axis=0)) >= t.n - 1
-    assert same.exit_code == (3 if wide and t.link == "softmax" else 0), same.output
     if t.typed[0].endswith(".npz") and not wide:
         with np.load(t.typed[0]) as z:
             parts = dict(z)
