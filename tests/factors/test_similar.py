@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gonio import GonioError
-from gonio.factors import fit, rescale, similar_items, survey
+from gonio import GonioError, Head, Observed
+from gonio.factors import fit, rescale, similar_items, simulate, survey
 from gonio.factors.similar import lists, vectors
 from gonio.factors.survey import signs, survival
 from gonio.gauge.ranges import item_item
@@ -153,3 +153,27 @@ def test_survey_of_a_model_and_of_one_that_leaves_nothing_open():
     assert s.to_dict()["either_sign"] == s.signs.either
     few = survey(fit(X, 4, "product", lam=3.0), k=5, asked=7)
     assert len(few.survival.asked) == 7
+
+
+def test_a_pair_a_head_and_a_fitted_model_give_the_same_lists(tmp_path):
+    model = fit(simulate(200, 30, seed=1).X, 4, "product", lam=10.0)
+    np.save(tmp_path / "u.npy", model.users)
+    np.save(tmp_path / "i.npy", model.items)
+    wanted = similar_items(model, [0, 7], k=5)
+    for other in (
+        (model.users, model.items),
+        (tmp_path / "u.npy", tmp_path / "i.npy"),
+        model.head(),
+        Head(model.items, link="dot", inputs=Observed(model.users)),
+    ):
+        found = similar_items(other, [0, 7], k=5)
+        assert np.array_equal(found.near, wanted.near)
+        assert np.allclose(found.cosines, wanted.cosines)
+        assert found.determined
+    scores = model.users @ model.items.T + np.arange(30.0)
+    biased = Head(model.items, np.arange(30.0), link="dot", inputs=Observed(model.users))
+    unit = scores / np.linalg.norm(scores, axis=0)
+    true = np.argsort(-np.delete((unit.T @ unit)[0], 0))[:5] + 1
+    assert set(similar_items(biased, 0, k=5).near[0]) == set(true)
+    with pytest.raises(GonioError, match="users and items"):
+        similar_items(Head(np.eye(3), link="softmax"))

@@ -102,8 +102,9 @@ def test_the_closed_form_gives_the_published_table_of_rankings():
 def test_rankings_in_general_position_are_the_closed_form(n, d, bias):
     rng = np.random.default_rng(n + d)
     ranked = rankings(softmax(rng.normal(size=(n, d)), rng.normal(size=n) if bias else None))
+    assert ranked.count == count_rankings(n, min(d, n - 1), bias=bias and d < n - 1)
     if ranked.most > 200_000:
-        pytest.skip("listed elsewhere")
+        return  # counted, not listed: another test lists so many
     array = ranked.to_array()
     assert ranked.general
     assert len(array) == ranked.count == count_rankings(n, min(d, n - 1), bias=bias and d < n - 1)

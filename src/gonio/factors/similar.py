@@ -15,7 +15,7 @@ import numpy as np
 
 from gonio import check
 from gonio.errors import GonioError
-from gonio.factors.model import FactorModel
+from gonio.factors.adapt import tables
 from gonio.nearest import nearest_by_cosine
 from gonio.rows import Rows
 
@@ -88,23 +88,29 @@ def vectors(users: np.ndarray, items: np.ndarray, method: str) -> Float[np.ndarr
 
 
 def similar_items(
-    model: FactorModel, items: Any | Sequence[Any] | None = None, k: int = 10, *, method: Method = "projected"
+    model: Any, items: Any | Sequence[Any] | None = None, k: int = 10, *, method: Method = "projected"
 ) -> SimilarItems:
     """The k most similar items of one item, of several, or of all, in blocks.
 
-    method "projected" (the default) is the same for every rescaling of the model; "cosine" is the plain cosine of the
-    item vectors, which a penalty on the product leaves to convention.
+    model : a FactorModel, a Head over its users, a pair (users, items) of arrays or .npy files, or a library's object
+    method : "projected" (the default) compares two items' scores over the users, item biases included, and is the same
+        for every rescaling of the model; "cosine" is the plain cosine of the item vectors, which a penalty on the
+        product leaves to convention
     """
+    t = tables(model)
     which = None
     if items is not None:
         several = [items] if isinstance(items, (str, int, np.integer)) else list(items)
-        which = np.array([model.index(i) for i in several], np.int64)
+        which = np.array([t.head.index(i) for i in several], np.int64)
         if not len(which):
             raise GonioError("similar_items: no item was named; name some, or none at all to ask about every item.")
-    near, cosines = lists(vectors(model.users, model.items, method), k, which)
-    asked = np.arange(len(model.items)) if which is None else which
-    fixed = method == "projected" or model.link == "cosine" or model.trained == "factors"
-    return SimilarItems(asked, near, cosines, method, fixed, model.labels)
+    users, rows = t.users, t.items
+    if t.bias is not None and method == "projected":  # a bias is one more coordinate, in which every user has 1
+        users, rows = np.column_stack([users, np.ones(len(users))]), np.column_stack([rows, t.bias])
+    near, cosines = lists(vectors(users, rows, method), k, which)
+    asked = np.arange(len(t.items)) if which is None else which
+    fixed = method == "projected" or t.link == "cosine" or t.trained == "factors"
+    return SimilarItems(asked, near, cosines, method, fixed, t.head.labels if t.head.named else None)
 
 
 def lists(
