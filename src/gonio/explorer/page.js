@@ -205,7 +205,7 @@
       now().labels.forEach((l, i) => { const o = document.createElement("option"); o.value = i; o.textContent = l; $(id).append(o); });
     }
     $("first").value = state.pair[0]; $("second").value = state.pair[1];
-    $("link").value = state.link; $("preset").value = k; $("story").textContent = now().story; $("dashes").textContent = now().slice ? "Dashed vectors win nowhere in this plane." : "Dashed vectors never win.";
+    $("link").value = state.link; $("preset").value = k; $("story").textContent = now().story; $("dashes").textContent = now().slice ? "Drawn is the part of each vector that lies in this plane. Dashed vectors win nowhere in it." : "Dashed vectors never win.";
     $("stretchbox").hidden = now().stretch === undefined || now().stretch === null;
     $("stretch").value = 1; $("stretchname").textContent = now().stretch === undefined || now().stretch === null ? "" : `length of ${brief(now().stretch)}`;
     sync(); show();
