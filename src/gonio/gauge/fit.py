@@ -1,9 +1,9 @@
 """The map that takes one head's rows to another's, weighted by their rounding, and what it leaves of every entry.
 
-y_i = x_i M + v  is fitted by least squares with weights 1 / rounding of row i, so that long rows do not drown short ones.
+y_i = x_i M + v  is fitted by least squares with weights 1 / rounding of row i: long rows do not drown short ones.
 Rounding errors e of the entries are taken as independent and evenly spread over half a step to either side. Then with
 s^2_ik = (step_b(ik)^2 + sum_l step_a(il)^2 M_lk^2) / 3  and h_i the leverage of row i, the fit leaves of entry ik
-something of variance  (1 - h_i)^2 s^2_ik + h_i (1 - h_i) mean s^2_k.  Entries, rows and all of them together are held to it.
+something of variance  (1 - h_i)^2 s^2_ik + h_i (1 - h_i) mean s^2_k.  Entries, rows and all together are held to it.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
 def _solve(data: Weighted, n: int, shifts: bool) -> tuple[Weighted, np.ndarray, np.ndarray, bool]:
     """The data about corrected means, M, a matrix that whitens the rows of x, and whether x is clearly of full rank.
 
-    Normal equations with two corrections where the columns, scaled alike, are well conditioned; else the triangular factor of
-    [x y], folded together from blocks, which holds the problem without squaring its condition, and one correction.
+    Normal equations with two corrections where the columns, scaled alike, are well conditioned; else the triangular
+    factor of [x y], folded together from blocks, which does not square the condition, and one correction.
     """
 
     def moments(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +223,7 @@ def folded(columns: Callable[[tuple[int, int]], np.ndarray], n: int, width: int)
 def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *, rounded_map: bool = False) -> Leftover:
     """Hold what M leaves of every entry, of every row and of all to what rounding explains.
 
-    `rounded_map`: M is not free, like a rotation, which float64 holds and applies to a few roundings of each row's length.
+    `rounded_map`: M is not free, like a rotation, which float64 holds and applies to a few roundings of a row's length.
     """
     a, target, w = data.a, data.target, data.weights
     n, (da, db) = len(w), M.shape

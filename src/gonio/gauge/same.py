@@ -68,8 +68,8 @@ def same_model(a: Head, b: Head, embeddings: tuple[Any, Any] | None = None) -> S
 
     For softmax heads, is  W_b = W_a M' + 1 v'  for an invertible M and a v? First it is asked whether M can be the
     identity, then M is fitted on the common labels, matched by name where both have names, and what it leaves of every
-    entry is held to what the rounding of the two tables explains of that entry (`gonio.gauge.fit`). Biases are compared up to an
-    input shift and a constant. For sigmoid and dot heads and word vectors the same without v, for the link cosine and
+    entry is held to what the rounding of the two tables explains of that entry (`gonio.gauge.fit`). Biases are compared
+    up to an input shift and a constant. For sigmoid and dot heads and word vectors the same without v, for the link cosine and
     factors that were penalised with a rotation for M, for input embeddings and GloVe's vectors with v alone.
 
     `embeddings = (F_a, F_b)`, the two models' embeddings of the same inputs, brings the predictions in: then the
@@ -263,10 +263,12 @@ def _by_map(pair: Pair) -> SameModel:
         return _from(found.left, None, reason, transform, pair)
     rank = ranks[0] if ranks else pair.a.width
     if n < 2 * (rank + 1):
-        reason = f"a map fits to rounding, but {n} labels of rank {rank} leave it too free to tell; only embeddings can ({pair.how})"
+        free = f"{n} labels of rank {rank} leave it too free to tell; only embeddings can"
+        reason = f"a map fits to rounding, but {free} ({pair.how})"
         return _from(found.left, None, reason, transform, pair)
     if pair.coarse:
-        reason = f"a map fits to rounding, but the rounding of {pair.a.storage.kind} and {pair.b.storage.kind} hides differences ({pair.how})"
+        hidden = f"the rounding of {pair.a.storage.kind} and {pair.b.storage.kind} hides differences"
+        reason = f"a map fits to rounding, but {hidden} ({pair.how})"
         return _from(found.left, None, reason, transform, pair)
     kinds = "an invertible map" + (" and a translation" if shifts else "")
     reason = (
@@ -276,7 +278,7 @@ def _by_map(pair: Pair) -> SameModel:
 
 
 def _map_between(pair: Pair) -> Regression:
-    """The map from a to b: as identity plus a small map where that is what it is, which shows what rounding would hide."""
+    """The map from a to b: identity plus a small map where that is what it is, which shows what rounding would hide."""
     if pair.a.width == pair.b.width and _nearly_equal(pair):
         found = regress(pair.a, Difference(pair.a, pair.b), shifts=pair.shifts, near=True)
         if pair.digits < 53 or found.left.overall <= 1.5 or found.left.residual > 1e-10:
@@ -328,8 +330,8 @@ def _judged(left: Leftover, pair: Pair, *, sharp: bool = False) -> bool | None:
 def _left(left: Leftover) -> str:
     """What is left, in words."""
     return (
-        f"the best map leaves {left.residual:.2g} of the rows where rounding explains {left.rounding:.2g}; of one entry "
-        f"{left.entry:.2g} times what rounding does"
+        f"the best map leaves {left.residual:.2g} of the rows where rounding explains {left.rounding:.2g}; of one "
+        f"entry {left.entry:.2g} times what rounding does"
     )
 
 
@@ -439,8 +441,8 @@ def _by_predictions(pair: Pair, embeddings: Any) -> SameModel:
     largest, worst = found.difference, pair.worst(found.errors)
     what = "centred logits" if pair.shifts else "logits"
     reason = (
-        f"over {found.points:,} inputs the {what} differ by {found.off:.2g} of their size, a prediction by {largest:.2g} "
-        f"at most"
+        f"over {found.points:,} inputs the {what} differ by {found.off:.2g} of their size, a prediction by "
+        f"{largest:.2g} at most"
     )
 
     def answer(same: bool | None, more: str = "") -> SameModel:
