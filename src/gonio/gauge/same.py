@@ -68,9 +68,10 @@ def same_model(a: Head, b: Head, embeddings: tuple[Any, Any] | None = None) -> S
 
     For softmax heads, is  W_b = W_a M' + 1 v'  for an invertible M and a v? First it is asked whether M can be the
     identity, then M is fitted on the common labels, matched by name where both have names, and what it leaves of every
-    entry is held to what the rounding of the two tables explains of that entry (`gonio.gauge.fit`). Biases are compared
-    up to an input shift and a constant. For sigmoid and dot heads and word vectors the same without v, for the link cosine and
-    factors that were penalised with a rotation for M, for input embeddings and GloVe's vectors with v alone.
+    entry is held to what the rounding of the two tables explains of that entry (`gonio.gauge.fit`). Biases are
+    compared up to an input shift and a constant. For sigmoid and dot heads and word vectors the same without v, for
+    the link cosine and factors that were penalised with a rotation for M, for input embeddings and GloVe's vectors
+    with v alone.
 
     `embeddings = (F_a, F_b)`, the two models' embeddings of the same inputs, brings the predictions in: then the
     question is whether they agree.
