@@ -34,11 +34,22 @@ def test_info_says_what_was_read_and_how_it_was_decided(model):
     for said in (
         "5 labels x 2, stored as float64", "W, the only two-dimensional float tensor", "assumed: nothing in the file tells",
         "all inputs", "b, by its name", "soft-cap", "2 of 2; of the differences between rows 2", "0 to 1.118",
-        "1: '<script>'", "2 labels in 1 groups", "bytes read", "padded     none",
+        "1: '<script>'", "2 labels in 1 group;", "bytes read", "padded     none",
     ):  # fmt: skip
         assert said in done.stdout, said
     assert "\x1b" not in done.stdout
     assert "‮" not in done.stdout
+
+
+def test_the_rank_is_that_of_the_numbers_in_float64(tmp_path):
+    W = np.random.default_rng(0).standard_normal((600, 40)).astype(np.float32)
+    W[:, [3, 17]] *= np.float32(1e-33)  # two columns that no other number can be told from zero beside
+    np.save(tmp_path / "m.npy", W)
+    said = json.loads(run("info", tmp_path / "m.npy", "--link", "cosine", "--json").stdout)
+    assert said["rank"] == np.linalg.matrix_rank(W.astype(np.float64)) == 38
+    assert said["rank_of_differences"] == 38
+    done = run("compare", tmp_path / "m.npy", tmp_path / "m.npy", "--link", "cosine")
+    assert done.returncode == 0, done.stdout
 
 
 def test_info_as_json(model):

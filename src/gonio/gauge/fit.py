@@ -65,6 +65,8 @@ class Leftover:
     entry      the largest entry over its standard deviation
     beyond     whether an entry exceeds what the rounding of its numbers can add up to
     row        the largest mean square of a row over what chance e^-25 allows, and over what e^-40 does
+    amplified  what the map makes of a's rounding, over b's own
+    returned   about what b's rounding would leave of a's rows on the way back, over their size
     overall    root mean square of all entries over their standard deviations, outliers clipped
     spread     the same without clipping
     errors     for each label its largest entry over its standard deviation
@@ -75,6 +77,8 @@ class Leftover:
     entry: float
     beyond: bool
     row: tuple[float, float]
+    amplified: float
+    returned: float
     overall: float
     spread: float
     errors: np.ndarray
@@ -133,8 +137,8 @@ def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
         (x, ex), (y, ey) = a.block(span), target.block(span)
         x, y = x - x0, y - y0
         if not near:  # what was computed in float64 carries roundings of its largest numbers
-            ex = np.sqrt(ex**2 + 2 * len(x0) * U * U * ((x + x0) ** 2).mean(axis=1, keepdims=True))
-            ey = np.sqrt(ey**2 + 2 * len(x0) * U * U * (y0**2).mean())
+            ex = np.sqrt(ex**2 + 4 * len(x0) * U * U * ((x + x0) ** 2).mean(axis=1, keepdims=True))
+            ey = np.sqrt(ey**2 + 4 * len(x0) * U * U * (y0**2).mean())
         return (ex**2).mean(axis=1), (ey**2).mean(axis=1), x.sum(0), y.sum(0), (x**2).sum(0), (y**2).sum(0)
 
     ra, rb, *sums = zip(*in_threads(look, pieces(n)), strict=True)
@@ -184,7 +188,8 @@ def _solve(data: Weighted, n: int, shifts: bool) -> tuple[Weighted, np.ndarray, 
         rest = y - x @ M
         return x.T @ rest, data.weights[span[0] : span[1]] @ rest
 
-    for _ in range(2 if full else 1):
+    fine = "float64" in (data.a.storage.kind, getattr(data.target, "storage", data.a.storage).kind)
+    for _ in range(2 if full and fine else 1):
         slope, offset = (np.sum(p, axis=0) for p in zip(*in_threads(left, pieces(n)), strict=True))
         M = M + whiten @ (whiten.T @ slope)
         if shifts:
@@ -230,7 +235,7 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
     squares = M**2
     # What a product in float64 adds: about sqrt(d) roundings of x M, and those of a step with the offset added first.
     back = np.zeros(da) if data.near or da != db or not shifts else _taken_back(M, data.mean_y)
-    added = 0.0 if data.near else 2 * da * U * U
+    added = 0.0 if data.near else 4 * da * U * U
     columns = np.sum(in_threads(lambda s: (a.block(s)[0] ** 2).sum(axis=0), pieces(n)), axis=0)
     added_is_small = a.storage.kind not in ("float64",) and getattr(target, "storage", a.storage).kind != "float64"
     share = columns / (columns.sum() or 1.0)  # a small entry may be the difference of numbers as large as its row's
@@ -244,11 +249,20 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
         more = added * (x**2 + (x**2).sum(axis=1, keepdims=True) * share + back**2) * v**2
         return (x - data.mean_x) * v, (y - data.mean_y) * v, (ex * v) ** 2, (ey * v) ** 2, more
 
-    def mapped(of_a: np.ndarray) -> np.ndarray:
-        return of_a if data.near else of_a @ squares
+    short = squares.astype(np.float32) if 1e-15 < squares.max() < 1e15 else squares
 
-    means = in_threads(lambda s: tuple(p.sum(axis=0) for p in steps(s)[2:]), pieces(n))
-    mean_a, mean_b, mean_added = (np.sum(p, axis=0) / n for p in zip(*means, strict=True))
+    def mapped(of_a: np.ndarray) -> np.ndarray:
+        if data.near:
+            return of_a
+        scale = float(of_a.max()) or 1.0  # of variances a few digits are enough
+        return (of_a / scale).astype(short.dtype) @ short * np.float64(scale)
+
+    def sums(span: tuple[int, int]) -> tuple[np.ndarray, ...]:
+        x, _, *squared = steps(span)
+        return (x**2).sum(axis=0), *(p.sum(axis=0) for p in squared)
+
+    of_x, mean_a, mean_b, mean_added = (np.sum(p, axis=0) / n for p in zip(*in_threads(sums, pieces(n)), strict=True))
+    size_x = float(np.sqrt(of_x.sum() * n))
     typical = (mapped(mean_a + mean_added) + mean_b) / 3  # of each column, over the rows
     typical_exact = (SEEN * mapped(mean_a + mean_added) + mean_b) / 3
     # Rounding of x makes the fit of M too small by this much at most, where it is not small beside x.
@@ -259,11 +273,14 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
     limits = [_row_limit(M, mean_a + mean_added, mean_b, data.near, x) for x in (ALMOST_CERTAIN, BEYOND_DOUBT)]
     one = 1 / float((w**2).sum()) if shifts else 0.0
 
+    scale_x = size_x / np.sqrt(n) or 1.0
+    flat = (whiten * scale_x).astype(np.float32)
+
     def look(span: tuple[int, int]) -> tuple[Any, ...]:
         x, y, ea, eb, more = steps(span)
         left = y - x @ M
         of_a = mapped(ea + more)
-        h = np.minimum(((x @ whiten) ** 2).sum(axis=1) + one * w[span[0] : span[1]] ** 2, 1.0)[:, None]
+        h = np.minimum((((x / scale_x).astype(np.float32) @ flat) ** 2).sum(axis=1, dtype=np.float64) + one * w[span[0] : span[1]] ** 2, 1.0)[:, None]
         also = np.full((1, 1), 1e-300)
         if biased:
             also = (x @ bias) ** 2
@@ -284,15 +301,25 @@ def leftover(data: Weighted, M: np.ndarray, whiten: np.ndarray, shifts: bool, *,
     both, exact = ([f[k] for f in figures] for k in (0, 1))
     exactly = sharp and np.sqrt(sum(f[1] for f in exact) / (n * db)) <= 1.15
     chosen = exact if exactly else both
+    errors = np.concatenate([f[3] for f in chosen])
+    overall = float(np.sqrt(sum(f[1] for f in chosen) / (n * db)))
+    if data.near and overall < 0.5:  # most entries are exact: those that are not have no rounding of others to hide behind
+        slack = 12 * overall * np.sqrt(typical)
+        for i in np.argsort(-errors)[:64]:
+            x, y, ea, eb, _ = steps((int(i), int(i) + 1))
+            limit = (np.sqrt(ea) + np.sqrt(eb)) * (1 + 2.0**-7) + slack
+            beyond = (*beyond, bool((np.abs(y - x @ M) > limit).any()))
     return Leftover(
         float(np.sqrt(sum(squares_left)) / scale),
         float(np.sqrt(sum(explained)) / scale),
         float(np.sqrt(max(f[0] for f in chosen))),
         any(beyond),
         (widest / limits[0], widest / limits[1]),
-        float(np.sqrt(sum(f[1] for f in chosen) / (n * db))),
+        float(np.sqrt(mapped(mean_a).sum() / mean_b.sum())) if mean_b.any() else np.inf,
+        _returned(M, mean_b, size_x / np.sqrt(n)) if da == db and not data.near else 0.0,
+        overall,
         float(np.sqrt(sum(f[2] for f in chosen) / (n * db))),
-        np.concatenate([f[3] for f in chosen]),
+        errors,
     )
 
 
@@ -303,6 +330,13 @@ def _variance(own: np.ndarray, typical: np.ndarray, h: np.ndarray) -> np.ndarray
     variance differs from row to row are allowed three times the usual.
     """
     return (1 - h) ** 2 * own + 3 * h * (1 - h) * typical
+
+
+def _returned(M: np.ndarray, of_b: np.ndarray, size: float) -> float:
+    """sqrt(sum_k of_b_k (M^-1)_kl^2 / 3) over the size of x's rows."""
+    if np.linalg.cond(M) > 1e12:
+        return 0.0  # then ranks decide
+    return float(np.sqrt((of_b @ np.linalg.inv(M) ** 2).sum() / 3)) / (size or 1.0)
 
 
 def _taken_back(M: np.ndarray, mean: np.ndarray) -> np.ndarray:

@@ -127,7 +127,7 @@ class Table:
                 rows, off = self.stored((part.start, part.stop))
                 value[part] += rows @ shift
                 size = np.sqrt((rows * shift) ** 2 @ np.ones(len(shift)))
-                step[part] = np.sqrt(step[part] ** 2 + off**2 @ shift**2 + (2.0**-52 * size) ** 2)
+                step[part] = np.sqrt(step[part] ** 2 + off**2 @ shift**2 + (2.0**-49 * size) ** 2)
         return value, step
 
 

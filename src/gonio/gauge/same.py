@@ -179,8 +179,10 @@ def _by_rotation(pair: Pair) -> SameModel:
     found = rotate(pair.a, pair.b)
     answer = _judged(found.left, pair)
     if answer is not False and _nearly_equal(pair):  # what a product with the identity would hide
-        close = regress(pair.a, Difference(pair.a, pair.b), shifts=False, near=True)
-        if close.left.overall <= 1.5 and _judged(close.left, pair, sharp=True) is False:
+        stored = Pair(replace(pair.a, unit=False), replace(pair.b, unit=False), pair.how)
+        close = regress(stored.a, Difference(stored.a, stored.b), shifts=False, near=True)
+        off = close.left.overall <= 1.5 and _judged(close.left, pair, sharp=True) is False
+        if off and (not pair.a.unit or _not_scaled(stored, int(np.argmax(close.left.errors)))):
             answer, found = False, replace(found, left=close.left)
     if answer is True and biases_differ_by(pair.a, pair.b, free=False) is None:
         bias = _bias_map(pair)
@@ -192,6 +194,13 @@ def _by_rotation(pair: Pair) -> SameModel:
     reason = f"{words[answer]} the {what} of one to those of the other to rounding"
     reason += f" ({pair.how})" if answer else f": {_left(found.left)} ({pair.how})"
     return _from(found.left, answer, reason, Rotation(found.M.T), pair)
+
+
+def _not_scaled(pair: Pair, i: int) -> bool:
+    """Whether row i of b is no multiple of row i of a, by more than all roundings of its entries."""
+    (x, ex), (y, ey) = (t.block((i, i + 1)) for t in (pair.a, pair.b))
+    ratio = float((x * y).sum() / ((x * x).sum() or 1.0))
+    return bool((np.abs(y - ratio * x) > 2 * (ex * abs(ratio) + ey)).any())
 
 
 def _by_map(pair: Pair) -> SameModel:
@@ -215,11 +224,11 @@ def _by_map(pair: Pair) -> SameModel:
     returns = True if back is None else _judged(back.left, pair)
     if pair.digits == 53 and back is not None and back.left.residual < 1e-10:
         returns = True  # rounding of the product that made b is not told by b's own entries
-    elif back is not None and returns is False and back.left.rounding > 4 * 2.0**-pair.digits:
+    elif back is not None and returns is False and back.left.rounding > 2 * 2.0**-pair.digits:
         returns = None  # errors this much enlarged are no longer small, as the test takes them to be
     if returns is False:
         return _from(back.left, False, f"taken back, {_left(back.left)} ({pair.how})", transform, pair)
-    rounding = found.left.rounding if back is None else max(found.left.rounding, back.left.rounding)
+    rounding = max(found.left.rounding, found.left.returned)
     if rounding > HOPELESS:
         reason = f"rounding alone explains {rounding:.2g} of the rows, so nothing can be told from them ({pair.how})"
         return replace(_from(found.left, None, reason, transform, pair), rounding=rounding)
@@ -262,13 +271,11 @@ def _nearly_equal(pair: Pair) -> bool:
 
 
 def _back(pair: Pair, found: Regression) -> Regression | None:
-    """The map from b to a, where going one way may hide what the other shows: the map is uneven, or no square."""
-    if pair.a.width != pair.b.width:
+    """The map from b to a, where a's rounding, mapped, would hide what b's own shows."""
+    if pair.a.width != pair.b.width or found.left.amplified < 3:
         return None
     values = np.linalg.svd(found.M, compute_uv=False)
-    if values[-1] * 30 > values[0] or values[-1] < 1e-12 * values[0]:
-        return None
-    return regress(pair.b, pair.a, shifts=pair.shifts)
+    return None if values[-1] < 1e-12 * values[0] else regress(pair.b, pair.a, shifts=pair.shifts)
 
 
 def _clearly_invertible(found: Regression) -> bool:
@@ -285,7 +292,7 @@ def _judged(left: Leftover, pair: Pair, *, sharp: bool = False) -> bool | None:
         # Of a product computed in float64 more than its own rounding may be left, by steps that the tables do not tell.
         return None if pair.digits == 53 and not sharp and left.residual < 1e-12 else False
     # A product computed in float64 has more rounding than can be foreseen entry by entry: an outlier is left open.
-    stands_out = pair.digits == 53 and not sharp and left.entry > 12 * left.overall
+    stands_out = pair.digits == 53 and not sharp and left.entry > max(4.0, 16 * left.overall)
     if left.entry > SURE or left.row[0] > 1 or left.overall > 1.5 or stands_out:
         return None
     return True
