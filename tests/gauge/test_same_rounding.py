@@ -60,7 +60,9 @@ def test_ten_half_steps_in_one_coordinate_are_noticed(link, trained, kind):
     W = table().astype(KINDS[kind])
     a = Head(W, link=link, trained=trained)
     tables = [W]
-    if kind != "float64" and trained is None and link != "cosine":  # a product in float64 rounds by more than half a step
+    if (
+        kind != "float64" and trained is None and link != "cosine"
+    ):  # a product in float64 rounds by more than half a step
         tables += [(W.astype(np.float64) @ even_map(32, c)).astype(KINDS[kind]) for c in (10, 1000)]
     for rows in tables:
         k = int(np.argsort(np.abs(rows[500].astype(np.float64)))[16])
@@ -101,7 +103,9 @@ HEADS = {
         real.extract("rapidocr_onnxruntime-1.2.3", "rapidocr_onnxruntime/models/ch_PP-OCRv3_rec_infer.onnx", to)
     ),
     "turned": lambda to: gonio.load(
-        real.extract("rapidocr_onnxruntime-1.2.3", "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx", to)
+        real.extract(
+            "rapidocr_onnxruntime-1.2.3", "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx", to
+        )
     ),
     "rxnmapper": lambda to: gonio.load(
         real.extract("rxnmapper", "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k", to)

@@ -1,7 +1,7 @@
 """The command `gonio`: parse, call, print, exit code; no mathematics.
 
-Exit codes: 0 fine, 1 a finding that was asked to fail, a proof refused or two models that are not the same, 2 bad input,
-in one sentence, 3 compare cannot tell, 130 stopped by Ctrl-C.
+Exit codes: 0 fine, 1 a finding that was asked to fail, a proof refused or two models that are not the same, 2 bad
+input, in one sentence, 3 compare cannot tell, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ class _Whitened:
     def _prepare(self, head: Head) -> None:
         name: str = self.name  # type: ignore[attr-defined]
         seen = seen_by_inputs(head)
-        if seen is not None:  # the rows alone do not tell which direction is unseen once a map or a shift hides the norm
+        if (
+            seen is not None
+        ):  # the rows alone do not tell which direction is unseen once a map or a shift hides the norm
             hidden = "MR" if isinstance(head.inputs, AfterLayerNorm) else "MRU"
             self.invariant = type(self).invariant - set(hidden)  # type: ignore[attr-defined]
         self.space = Space(head, centre=self.centre, root=seen)
