@@ -110,7 +110,7 @@ def numerical_rank(values: Float[np.ndarray, " values"], shape: tuple[int, int],
 
 
 def largest_of_rounding(square: float, shape: tuple[int, int]) -> float:
-    """About the largest singular value of independent errors, of mean square `square`: its root (sqrt n + sqrt d)."""
+    """About the largest singular value of independent errors: sqrt(mean square) (sqrt n + sqrt d)."""
     return float(np.sqrt(square) * (np.sqrt(shape[0]) + np.sqrt(shape[1])))
 
 

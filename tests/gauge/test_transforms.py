@@ -184,5 +184,5 @@ def test_inputs_go_with_the_change():
     head = Head(np.eye(3), link="softmax", inputs=AfterLayerNorm(np.ones(3), np.ones(3)))
     assert Translation([1, 2, 3]).apply(head).inputs == head.inputs
     assert InputShift([1, 2, 3]).apply(head).inputs == AfterLayerNorm(np.ones(3), [2, 3, 4])
-    assert Linear(np.eye(3) * 2).apply(head).inputs == AfterLayerNorm(np.full(3, 0.5), np.full(3, 0.5))
-    assert Linear(np.eye(3) + 0.5).apply(head).inputs == AllInputs()  # a turned ellipsoid has no name
+    assert Linear(np.eye(3) * 2).apply(head).inputs == AfterLayerNorm(np.ones(3) / 2, np.ones(3) / 2)
+    assert Linear(np.eye(3) + 1).apply(head).inputs == AllInputs()

@@ -38,8 +38,8 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
     softmax heads are centred (J W), others taken as they are, after a LayerNorm what its outputs see of them; then
     whitened: by the embeddings where they are given, A = J W S^1/2 with S their covariance, so that A A' is the
     (centred) logit covariance; else by the rows, A = J W (W' J W)^-1/2, so that A A' is the projector onto the column
-    space. A is fixed up to a rotation, and the rotation by the first labels whose rows are independent: their block is
-    lower triangular with a positive diagonal.
+    space. A is fixed up to a rotation, and the rotation by the first labels whose rows are independent: their
+    block is lower triangular with a positive diagonal.
 
     Whitened by its rows alone, a head of rank n - 1 has the same canonical form as every other: no information is left
     (FACTS 1.7d).
@@ -72,8 +72,9 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
             caveat = f"{len(F)} embeddings span at most {len(F)} of {d} dimensions; the rest of the head is not seen"
     U, s, _ = np.linalg.svd(A, full_matrices=False)
     # Singular values that the rounding of the stored rows may have made hold no information.
-    if isinstance(head.inputs, AfterLayerNorm) and embeddings is None:
-        scale *= float(np.abs(head.inputs.gain).max())
+    scale *= (
+        float(np.abs(head.inputs.gain).max()) if isinstance(head.inputs, AfterLayerNorm) and embeddings is None else 1
+    )
     rank = numerical_rank(s, (n, A.shape[1]), 2 * largest_of_rounding(mean_square_step(head), (n, d)) * scale)
     if rank == 0:
         raise GonioError("canonical: all rows are equal, so nothing is left once what is convention is removed.")

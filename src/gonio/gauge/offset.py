@@ -19,8 +19,8 @@ class Offset:
 
     v         a vector that fits, or the best one
     scattered whether what is left is spread over many entries and as small as a computation in float64 leaves
-    residual, rounding   root mean squares of what v leaves and of what rounding allows, over the size of y (without
-                         its mean, if `free`)
+    residual, rounding   root mean squares of what v leaves and of what rounding allows, over the size of y (about its
+              mean, if `free`)
     errors    for each label what v leaves of its worst entry, over what rounding allows
     """
 

@@ -52,7 +52,7 @@ def pair_of(a: Head, b: Head, embeddings: Any) -> tuple[tuple[np.ndarray, np.nda
 
 
 def predicted(a: Table, b: Table, embeddings: Any) -> Predicted:
-    """Compare the scores  W f + b  of both heads with what rounding of rows, biases and embeddings explains of each.
+    """Hold the difference of every score  W f + b  to what rounding of rows, biases and embeddings explains.
 
     Independent roundings of half a step e_w, e_f move a score by the variance  sum (e_w f)^2 + (w e_f)^2  over 3.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from gonio.gauge.fit import Regression, Weighted, leftover
+from gonio.gauge.fit import Regression
+from gonio.gauge.leftover import Weighted, leftover
 from gonio.gauge.rounding import Table, pieces
 from gonio.parallel import in_threads
 
