@@ -115,7 +115,9 @@ def _input_table(archive: Archive, config: Mapping[str, Any], files: Files, name
     added = table_added_to(archive, config, weight)
     if added is not None:
         out.offset_in = out.tensors["offset"] = added
-        out.decide("offset", f"{added} is added to every row, so it can take up a vector added to all of them")
+        # These read token types, where a caller gives some, from the word table itself.
+        unless = " (in calls without token_type_ids)" if config.get("model_type") in ("gpt2", "openai-gpt") else ""
+        out.decide("offset", f"{added} is added to every row{unless}, so it can take up a vector added to all of them")
     else:
         out.decide("offset", "no table is known that this model adds to every row")
     return out
