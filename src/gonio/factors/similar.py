@@ -100,7 +100,7 @@ def similar_items(
     t = tables(model)
     which = None
     if items is not None:
-        several = [items] if isinstance(items, (str, int, np.integer)) else list(items)
+        several: list[Any] = [items] if isinstance(items, (str, int, np.integer)) else list(items)
         which = np.array([t.head.index(i) for i in several], np.int64)
         if not len(which):
             raise GonioError("similar_items: no item was named; name some, or none at all to ask about every item.")

@@ -39,6 +39,7 @@ def by_map(pair: Pair) -> SameModel:
     elif back is not None and returns is False and back.left.rounding > 2 * 2.0**-pair.digits:
         returns = None  # errors this much enlarged are no longer small, as the test takes them to be
     if returns is False:
+        assert back is not None  # without a way back there is nothing that could fail
         return verdict_of(back.left, False, f"taken back, {in_words(back.left)} ({pair.how})", transform, pair)
     rounding = max(found.left.rounding, found.left.returned)
     if rounding > HOPELESS:
@@ -48,9 +49,8 @@ def by_map(pair: Pair) -> SameModel:
     if ranks is not None and ranks[0] != ranks[1]:
         return _other_ranks(pair, found, ranks, transform)
     if None in answers or returns is None:
-        reason = (
-            f"it cannot be told: {in_words(parts[answers.index(None)] if None in answers else back.left)} ({pair.how})"
-        )
+        doubtful = parts[answers.index(None)] if None in answers or back is None else back.left
+        reason = f"it cannot be told: {in_words(doubtful)} ({pair.how})"
         return verdict_of(found.left, None, reason, transform, pair)
     rank = ranks[0] if ranks else pair.a.width
     if n < 2 * (rank + 1):

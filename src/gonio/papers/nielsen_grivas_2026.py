@@ -135,7 +135,7 @@ def _figure_1() -> list[Row]:
 
 def _figure_2() -> list[Row]:
     L, R = np.array(FIGURE_2_LEFT), np.array(FIGURE_2_RIGHT)
-    out = [
+    out: list[Row] = [
         number(
             f"Fig. 2 left (C.2): cosine of {a} and {b}",
             v,

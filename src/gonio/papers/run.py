@@ -134,7 +134,7 @@ def draw(picture: Picture, path: Path) -> Path:
 def _tables(r: Reproduction) -> str:
     """The three lists of a paper, each as a table."""
     lists: dict[str, tuple[Row, ...]] = {"printed": r.printed, "checked": r.checked, "alone": r.alone}
-    return "".join(_table(*LISTS[kind], rows) for kind, rows in lists.items() if rows)
+    return "".join(_table(LISTS[kind][0], LISTS[kind][1], rows) for kind, rows in lists.items() if rows)
 
 
 def _table(title: str, columns: tuple[str, ...], rows: tuple[Row, ...]) -> str:
