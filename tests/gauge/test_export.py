@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 import gonio
 from gonio import GonioError, Head, dial
 from gonio.gauge.export import export, measure, measure_tables, standalone
 from gonio.gauge.reach import cosine
+
+_safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed; make test installs it")
+load_file, save_file = _safetensors.load_file, _safetensors.save_file
 
 rng = np.random.default_rng(0)
 W = rng.standard_normal((20, 6)).astype(np.float32)
@@ -221,8 +223,8 @@ def test_the_file_that_was_read_is_the_one_that_is_changed(tmp_path):
     assert cosine(*gonio.load(tmp_path / "out").W[:2]) == pytest.approx(-1, abs=1e-6)
 
 
-torch = pytest.importorskip("torch", reason="torch is not installed; .ci/run installs it")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed; .ci/run installs it")
+torch = pytest.importorskip("torch", reason="torch is not installed; make test installs it")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed; make test installs it")
 
 
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, vocab_size=97)
