@@ -62,37 +62,19 @@ def correlation_intervals(
     resamples: int = 1000,
     seed: int = 0,
     who: str = "interval",
+    *,
+    centred: bool = True,
 ) -> tuple[Any, Any]:
-    """Both ends of the interval of corr(x, y), a column a pair."""
+    """Both ends of the interval of corr(x, y), a column a pair; of cos(x, y), means left in, where not `centred`."""
     w = weights(len(X), resamples, seed, who) / len(X)
     low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    floor = 1e-12 if centred else 0.0  # of the variance 1 over all inputs: a resample without variation has none
     for s, e in spans(X.shape[1], 256):
-        x, y = (_standard(z[:, s:e]) for z in (X, Y))
-        mx, my = w @ x, w @ y
+        x, y = (_standard(z[:, s:e]) if centred else z[:, s:e] for z in (X, Y))
+        mx, my = (w @ x, w @ y) if centred else (0.0, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             vx, vy = w @ (x * x) - mx * mx, w @ (y * y) - my * my
-            floor = 1e-12  # of the variance 1 over all inputs: a resample without variation has no correlation
             draws = np.where((vx > floor) & (vy > floor), (w @ (x * y) - mx * my) / np.sqrt(vx * vy), np.nan)
-        low[s:e], high[s:e] = quantiles(np.clip(draws, -1, 1), level, who)
-    return low, high
-
-
-def cosine_intervals(
-    X: Float[np.ndarray, "points pairs"],
-    Y: Float[np.ndarray, "points pairs"],
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-    who: str = "interval",
-) -> tuple[Any, Any]:
-    """Both ends of the interval of cos(x, y), a column a pair: the correlation without taking means out."""
-    w = weights(len(X), resamples, seed, who) / len(X)
-    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
-    for s, e in spans(X.shape[1], 256):
-        x, y = X[:, s:e], Y[:, s:e]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            squares = (w @ (x * x)) * (w @ (y * y))
-            draws = np.where(squares > 0, (w @ (x * y)) / np.sqrt(squares), np.nan)
         low[s:e], high[s:e] = quantiles(np.clip(draws, -1, 1), level, who)
     return low, high
 

@@ -18,7 +18,7 @@ import numpy as np
 from gonio.errors import GonioError
 from gonio.head import Head
 from gonio.parallel import spans
-from gonio.similarity.bootstrap import Interval, correlation_intervals, cosine_intervals
+from gonio.similarity.bootstrap import Interval, correlation_intervals
 from gonio.similarity.measure import Measure, inputs_of, register
 from gonio.similarity.rows import Angle, Inner
 from gonio.similarity.space import Space, root_of
@@ -194,7 +194,7 @@ class ProjectedBack(_OverInputs, Angle):
         """The value of each pair with a bootstrap interval: how much it hangs on which users were drawn."""
         i, j = self.index(a), self.index(b)
         value = self.pairs(i, j)
-        low, high = cosine_intervals(self.logits(i), self.logits(j), level, resamples, seed)
+        low, high = correlation_intervals(self.logits(i), self.logits(j), level, resamples, seed, centred=False)
         return tuple(Interval(*x, level) for x in zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
