@@ -38,12 +38,23 @@ def test_can_win_tells_saves_and_proves(model, tmp_path):
     done = run("verify", model, tmp_path / "p.npz")
     assert done.returncode == 0
     assert "7 proofs hold, 0 are refused" in done.stdout
-    for name in ("r.json", "r.parquet"):
-        assert run("can-win", model, "--out", tmp_path / name).returncode == 0
+    assert run("can-win", model, "--out", tmp_path / "r.json").returncode == 0
     assert json.loads((tmp_path / "r.json").read_text())["label"] == LABELS
     one = run("can-win", model, "middle", "north").stdout
     assert "middle     no: at every input some mean of the others is not below it" in one
     assert "north      yes: by at least" in one
+
+
+def test_can_win_writes_parquet_or_names_the_extra(model, tmp_path):
+    done = run("can-win", model, "--out", tmp_path / "r.parquet")
+    try:
+        import pandas
+        import pyarrow  # noqa: F401  pandas reads the file with it
+    except ModuleNotFoundError:
+        assert done.returncode == 2
+        assert "pip install 'gonio[arrow]'" in done.stderr
+    else:
+        assert pandas.read_parquet(tmp_path / "r.parquet")["label"].tolist() == LABELS
 
 
 def test_a_proof_of_another_head_or_a_changed_one_is_refused_with_exit_code_1(model, tmp_path):
