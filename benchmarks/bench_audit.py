@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import Case
 from benchmarks.bench_can_win import made
 from gonio import Head, audit, can_win
-from gonio.nearest import nearest_by_cosine
+from gonio.similarity.nearest import nearest_by_cosine
 
 
 def cases(toy: bool) -> Iterator[Case]:

@@ -14,12 +14,12 @@ import numpy as np
 
 import gonio
 from benchmarks import Case, Cases
-from gonio.inputs import AllInputs
-from gonio.regions.bulk import verify_all
-from gonio.regions.crew import Crew
-from gonio.regions.proposals import NEVER, UNDECIDED, WINS, Proposals
-from gonio.regions.propose import propose
-from gonio.regions.ties import propose_ties
+from gonio.core.inputs import AllInputs
+from gonio.proofs.bulk import verify_all
+from gonio.search.blas_pool import Crew
+from gonio.search.proposals import NEVER, UNDECIDED, WINS, Proposals
+from gonio.search.propose import propose
+from gonio.search.tie_search import propose_ties
 
 
 def made(n: int, d: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -107,8 +107,8 @@ def neighbours(W: np.ndarray, count: int) -> np.ndarray:
 PEAK = """
 import resource, sys
 import numpy as np
-from gonio.inputs import AllInputs
-from gonio.regions.propose import propose
+from gonio.core.inputs import AllInputs
+from gonio.search.propose import propose
 propose(AllInputs().reduce(np.load(sys.argv[1])))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """

@@ -9,7 +9,7 @@ import numpy as np
 import gonio
 from benchmarks import Case, Cases
 from gonio.diagnostics import anisotropy, hubness, undertrained
-from gonio.nearest import nearest_by_cosine
+from gonio.similarity.nearest import nearest_by_cosine
 
 
 def cases(toy: bool) -> Cases:

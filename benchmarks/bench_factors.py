@@ -18,8 +18,9 @@ from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 from benchmarks import Case, Cases
-from gonio.factors import fit, similar_items, simulate
+from gonio.factors import fit, similar_items
 from gonio.factors.similar import unit_rows, vectors
+from gonio.papers.simulated_interactions import simulate
 
 
 def generated(users: int, items: int, entries: int, seed: int = 0, groups: int = 30) -> csr_array:

@@ -17,13 +17,14 @@ import numpy as np
 
 from benchmarks import Case
 from gonio import Head, label_sets, rankings
-from gonio.gauge.invariance import braid
-from gonio.patterns import cells, grid
-from gonio.patterns.chirotope import minor_signs
-from gonio.patterns.feasible import newton, pose
-from gonio.patterns.listing import Listing
-from gonio.patterns.reconstruct import cosines, factor
-from gonio.regions.comparison import NOBODY, ZERO
+from gonio.listing import cells
+from gonio.listing.chirotope import minor_signs
+from gonio.listing.listed import Listing
+from gonio.listing.reconstruct import cosines, factor
+from gonio.papers import reconstruction_grid
+from gonio.papers.invariance_table import braid
+from gonio.proofs.comparisons import NOBODY, ZERO
+from gonio.search.feasible import newton, pose
 
 
 def determinants(A: np.ndarray, most: int | None = None, eps: float = 1e-10) -> np.ndarray:
@@ -102,13 +103,17 @@ def cases(toy: bool) -> Iterator[Case]:
         most=total / some / 3000 if not toy else 10,
         repeats=5,
     )
-    runs = [r for r in grid.runs() if not toy or (r.n <= 5 and r.seed == 1)]
+    runs = [r for r in reconstruction_grid.runs() if not toy or (r.n <= 5 and r.seed == 1)]
     small = [r for r in runs if r.n <= 5 and r.seed == 1]
-    minors = sum(2 * math.comb(len(grid.rows(r)), r.d) for r in runs)
+    minors = sum(2 * math.comb(len(reconstruction_grid.rows(r)), r.d) for r in runs)
     part = minors if toy else 40_000
     yield Case(
         f"the verification grid, {len(runs)} runs, {minors:,} minors, against one determinant each ({part:,} of them)",
-        lambda: grid.verify_grid() == (200, 200) if not toy else all(grid.passes(r) for r in runs),
+        lambda: (
+            reconstruction_grid.verify_grid() == (200, 200)
+            if not toy
+            else all(reconstruction_grid.passes(r) for r in runs)
+        ),
         lambda: determinants(A, part),
         lambda ours, theirs: ours and all(_papers(r) for r in small),
         most=minors / part / 2500 if not toy else 100,
@@ -178,7 +183,7 @@ def cases(toy: bool) -> Iterator[Case]:
 
 
 def _arranged(W: np.ndarray):
-    from gonio.patterns.arrangement import arrange, whole_rows
+    from gonio.listing.arrangement import arrange, whole_rows
 
     return arrange(whole_rows(W))
 
@@ -212,8 +217,8 @@ def _walk(L: Listing, kernel: Callable) -> list[np.ndarray]:
     return blocks
 
 
-def _papers(run: grid.Run) -> bool:
-    W = grid.rows(run)
+def _papers(run: reconstruction_grid.Run) -> bool:
+    W = reconstruction_grid.rows(run)
     L = factor(cosines(W) if run.cosine else W @ W.T)
     a, b = determinants(W), determinants(L)
     return bool((a * a[np.flatnonzero(a)[0]] == b * b[np.flatnonzero(b)[0]]).all())

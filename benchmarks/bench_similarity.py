@@ -8,10 +8,10 @@ import numpy as np
 
 from benchmarks import Case, Cases
 from gonio import Head
-from gonio.nearest import nearest_by_cosine
+from gonio.core.row_table import Rows
 from gonio.remedies import Whiten
-from gonio.rows import Rows
 from gonio.similarity import centred_logit_correlation
+from gonio.similarity.nearest import nearest_by_cosine
 
 
 def cases(toy: bool) -> Cases:

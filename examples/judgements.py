@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from gonio.diagnostics.experiments.word2vec import read_corpus, train_sgns
-from gonio.diagnostics.judgements import Tried, judgements, tried
+from gonio.papers.experiments.word2vec import read_corpus, train_sgns
+from gonio.papers.judgements import Tried, judgements, tried
 from gonio.remedies.remedy import cosines, spearman
 from gonio.similarity import word_rotators_distances
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import gonio
-from gonio.errors import MissingExtraError
+from gonio.core.errors import MissingExtraError
 
 hypothesis.settings.register_profile("fixed", derandomize=True)  # seeds are fixed: a run that passed passes again
 hypothesis.settings.load_profile("fixed")

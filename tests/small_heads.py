@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
-from gonio.inputs import Inputs
+from gonio.core.inputs import Inputs
 
 KINDS = ("all", "nonnegative", "box", "half-open", "flat box", "rmsnorm", "rmsnorm with gain", "layernorm")
 CLEAR = 1e-7  # a margin above this is not rounding

@@ -2,35 +2,74 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gonio.errors import GonioError
-from gonio.gauge import canonical, dial, fragility, gauge_of, reachable, same_model
-from gonio.head import Head, Source
-from gonio.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
-from gonio.load import load
+from gonio.core import renderers as _renderers
+from gonio.core.errors import GonioError
+from gonio.core.head import Head, Source
+from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
+from gonio.core.version import __version__
+from gonio.gauge import Canonical, Dialled, SameModel, canonical, dial, fragility, gauge_of, reachable, same_model
+from gonio.models import load
 
 if TYPE_CHECKING:
-    from gonio import diagnostics, factors, heads, remedies, similarity
-    from gonio.audit import alike, audit
-    from gonio.patterns.label_sets import label_sets
-    from gonio.patterns.questions import can_label, can_rank, can_top
-    from gonio.patterns.rankings import rankings
-    from gonio.regions.tie import can_tie
-    from gonio.regions.win import can_win
+    from gonio import diagnostics, factors, remedies, similarity
+    from gonio.ask.padding import Padded, pad
+    from gonio.ask.precision import PrecisionAudit, precision_audit
+    from gonio.ask.questions import CanLabel, can_label, can_labels, can_rank, can_top
+    from gonio.ask.switching_on import CanBeOn, can_be_on
+    from gonio.ask.ties import CanTie, can_tie
+    from gonio.ask.verdict import Verdict
+    from gonio.ask.wins import CanWin, Twins, can_win
+    from gonio.findings import Alike, Audit, Finding, alike, audit
+    from gonio.listing.label_set_list import LabelSets, label_sets
+    from gonio.listing.ranking_list import Rankings, rankings
+    from gonio.listing.reconstruct import label_sets_from_cosines, rankings_from_cosines
+    from gonio.proofs.bulk import verify_all
+    from gonio.proofs.certificate_base import Certificate, CertificateError
+    from gonio.proofs.certificates import NeverTies, NeverWins, Ties, Undecided, Wins
+    from gonio.proofs.comparisons import Impossible, Open, Possible
 
-__version__ = "0.1.0"
 __all__ = [
     "AfterLayerNorm",
     "AfterRMSNorm",
+    "Alike",
     "AllInputs",
+    "Audit",
     "Box",
+    "CanBeOn",
+    "CanLabel",
+    "CanTie",
+    "CanWin",
+    "Canonical",
+    "Certificate",
+    "CertificateError",
+    "Dialled",
+    "Finding",
     "GonioError",
     "Head",
+    "Impossible",
+    "LabelSets",
+    "NeverTies",
+    "NeverWins",
     "Nonnegative",
     "Observed",
+    "Open",
+    "Padded",
+    "Possible",
+    "PrecisionAudit",
+    "Rankings",
+    "SameModel",
     "Source",
+    "Ties",
+    "Twins",
+    "Undecided",
+    "Verdict",
+    "Wins",
+    "__version__",
     "alike",
     "audit",
+    "can_be_on",
     "can_label",
+    "can_labels",
     "can_rank",
     "can_tie",
     "can_top",
@@ -41,29 +80,90 @@ __all__ = [
     "factors",
     "fragility",
     "gauge_of",
-    "heads",
     "label_sets",
+    "label_sets_from_cosines",
     "load",
+    "pad",
+    "precision_audit",
     "rankings",
+    "rankings_from_cosines",
     "reachable",
     "remedies",
     "same_model",
     "similarity",
+    "verify_all",
 ]
 
 # What compiles kernels is imported when it is first asked for: `import gonio` stays as quick as `import numpy`.
+_ROOMS = ("diagnostics", "factors", "remedies", "similarity")
 _LATER = {
-    "alike": "gonio.audit",
-    "audit": "gonio.audit",
-    "can_label": "gonio.patterns.questions",
-    "can_rank": "gonio.patterns.questions",
-    "can_tie": "gonio.regions.tie",
-    "can_top": "gonio.patterns.questions",
-    "can_win": "gonio.regions.win",
-    "label_sets": "gonio.patterns.label_sets",
-    "rankings": "gonio.patterns.rankings",
+    "gonio.ask.padding": (
+        "Padded",
+        "pad",
+    ),
+    "gonio.ask.precision": (
+        "PrecisionAudit",
+        "precision_audit",
+    ),
+    "gonio.ask.questions": (
+        "CanLabel",
+        "can_label",
+        "can_labels",
+        "can_rank",
+        "can_top",
+    ),
+    "gonio.ask.switching_on": (
+        "CanBeOn",
+        "can_be_on",
+    ),
+    "gonio.ask.ties": (
+        "CanTie",
+        "can_tie",
+    ),
+    "gonio.ask.verdict": ("Verdict",),
+    "gonio.ask.wins": (
+        "CanWin",
+        "Twins",
+        "can_win",
+    ),
+    "gonio.findings": (
+        "Alike",
+        "Audit",
+        "Finding",
+        "alike",
+        "audit",
+    ),
+    "gonio.listing.label_set_list": (
+        "LabelSets",
+        "label_sets",
+    ),
+    "gonio.listing.ranking_list": (
+        "Rankings",
+        "rankings",
+    ),
+    "gonio.listing.reconstruct": (
+        "label_sets_from_cosines",
+        "rankings_from_cosines",
+    ),
+    "gonio.proofs.bulk": ("verify_all",),
+    "gonio.proofs.certificate_base": (
+        "Certificate",
+        "CertificateError",
+    ),
+    "gonio.proofs.certificates": (
+        "NeverTies",
+        "NeverWins",
+        "Ties",
+        "Undecided",
+        "Wins",
+    ),
+    "gonio.proofs.comparisons": (
+        "Impossible",
+        "Open",
+        "Possible",
+    ),
 }
-_ROOMS = ("diagnostics", "factors", "heads", "remedies", "similarity")
+_HOME = {name: module for module, names in _LATER.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
@@ -71,7 +171,20 @@ def __getattr__(name: str) -> Any:
 
     if name in _ROOMS:
         return importlib.import_module(f"gonio.{name}")
-    if name not in _LATER:
+    if name not in _HOME:
         raise AttributeError(f"module 'gonio' has no attribute {name!r}")
-    globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _fill_renderers() -> None:
+    from gonio import report
+
+    report.register_all()
+
+
+_renderers.fill_with(_fill_renderers)

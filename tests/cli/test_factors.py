@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from scipy import sparse
 
 from gonio.cli import main
-from gonio.factors import fit, simulate
+from gonio.factors import fit
+from gonio.papers.simulated_interactions import simulate
 from tests.real import wheel
 
 

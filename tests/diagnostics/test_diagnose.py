@@ -55,7 +55,7 @@ def test_a_damaged_list_of_frequencies_is_refused_in_a_sentence(model):
 
 def test_lists_are_found_once(monkeypatch):
     calls = []
-    from gonio.nearest import nearest_by_cosine
+    from gonio.similarity.nearest import nearest_by_cosine
 
     def counted(rows, k, which=None):
         calls.append(which is None)

@@ -63,7 +63,7 @@ def test_a_planted_hub_is_found_by_name():
 def test_given_lists_are_used_and_oneself_is_not_counted():
     W = np.random.default_rng(2).standard_normal((50, 6))
     head = Head(W, link="softmax")
-    from gonio.nearest import nearest_by_cosine
+    from gonio.similarity.nearest import nearest_by_cosine
 
     near = nearest_by_cosine(head.rows, 12)[0]
     assert np.array_equal(hubness(head, 5, neighbours=near).counts, hubness(head, 5).counts)

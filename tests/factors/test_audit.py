@@ -9,7 +9,8 @@ import pytest
 
 import gonio
 from gonio import GonioError
-from gonio.factors import audit, fit, rescale, similar_items, simulate
+from gonio.factors import audit, fit, rescale, similar_items
+from gonio.papers.simulated_interactions import simulate
 from gonio.report import factors as text
 
 data = simulate(400, 60, seed=2)

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from gonio import GonioError
 from gonio.factors import NegativeSampling, Propensity, Standardise, fit
-from gonio.factors.cosine import evaluate
 from gonio.factors.interactions import Interactions
+from gonio.factors.item_cosine import evaluate
 from tests.factors.made import cosines, interactions
 
 X = interactions(50, 9, seed=6)

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gonio import GonioError, Head, Observed
-from gonio.factors import fit, rescale, similar_items, simulate, survey
+from gonio.factors import fit, rescale, similar_items, survey
+from gonio.factors.rescaling_survey import signs, survival
 from gonio.factors.similar import lists, vectors
-from gonio.factors.survey import signs, survival
-from gonio.gauge.ranges import item_item
+from gonio.gauge.factor_ranges import item_item
+from gonio.papers.simulated_interactions import simulate
 from tests.factors.made import cosines, interactions
 
 X = interactions(60, 20, seed=4)

@@ -14,7 +14,8 @@ import pytest
 
 import gonio
 from gonio import GonioError, Head, dial
-from gonio.gauge.export import export, measure, measure_tables, standalone
+from gonio.files.write.checkpoint import standalone
+from gonio.gauge.export import export, measure, measure_tables
 from gonio.gauge.reach import cosine
 
 _safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed; make test installs it")

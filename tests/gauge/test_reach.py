@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 
 from gonio import GonioError, Head, fragility, reachable
-from gonio.gauge.dial import linear_map
-from gonio.gauge.ranges import diagonal_for, item_item, user_item
+from gonio.gauge.dialling import linear_map
+from gonio.gauge.factor_ranges import diagonal_for, item_item, user_item
 from gonio.gauge.reach import by_linear_map, by_translation, cosine, plain_translation, smallest_translation
 
 calm = settings(max_examples=300, deadline=None)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gonio import Head
-from gonio.gauge.invariance import GROUPS, TABLE, braid
 from gonio.gauge.transforms import Linear, Rotation, RowScaling, Scaling, Translation
+from gonio.papers.invariance_table import GROUPS, TABLE, braid
 
 
 def changes(group: str, rng, n: int, d: int, count: int):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, GonioError, Head, Nonnegative, canonical
-from gonio.audit import alike
 from gonio.diagnostics import agreement
+from gonio.findings import alike
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import (
     BiasShift,

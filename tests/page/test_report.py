@@ -72,13 +72,13 @@ def test_the_hubs_are_named_on_their_axis(opened):
 
 
 def test_a_head_of_fifty_thousand_labels_stays_below_two_megabytes(opened, monkeypatch):
-    from gonio.audit import possible
+    from gonio.findings import possible_outputs
 
     rng = np.random.default_rng(0)
     head = Head(
         rng.normal(size=(50_000, 16)).astype(np.float32), link="softmax", labels=[f"token {i}" for i in range(50_000)]
     )
-    monkeypatch.setattr(possible, "TIES", 20)
+    monkeypatch.setattr(possible_outputs, "TIES", 20)
     text = audit(head, embeddings=rng.normal(size=(300, 16))).to_html()
     assert len(text.encode()) < 2_000_000
     p = opened(text)

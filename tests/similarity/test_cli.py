@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from gonio import dial
 from gonio.cli.similarity import similar
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
 from tests.similarity.heads import FIGURE1
 
 

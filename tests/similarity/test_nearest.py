@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gonio import GonioError
-from gonio.nearest import nearest, nearest_by, nearest_by_cosine
-from gonio.rows import Rows
+from gonio.core.row_table import Rows
+from gonio.similarity.nearest import nearest, nearest_by, nearest_by_cosine
 
 
 def plain(scores, k, own=None, barred=None):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gonio.gauge.files import write_safetensors
+from gonio.files.write.tensors import write_safetensors
 
 RNG = 20_26
 

@@ -20,7 +20,7 @@ from gonio.cli.papers import reproduce
 from gonio.cli.patterns import can_label, can_rank, can_top, patterns
 from gonio.cli.regions import can_tie, can_win, pad, verify
 from gonio.cli.similarity import similar
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
 
 
 class _Gonio(click.Group):

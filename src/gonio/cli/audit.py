@@ -6,7 +6,6 @@ import json
 
 import click
 
-from gonio.audit.finding import Finding
 from gonio.cli.factors import counts_of, plainly, save_factors, told_training
 from gonio.cli.model import (
     LABELS,
@@ -19,9 +18,10 @@ from gonio.cli.model import (
     reading_options,
     text_of,
 )
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.progress import Bar
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.progress import Bar
+from gonio.findings.finding import Finding
 from gonio.report.text import printable
 
 
@@ -82,7 +82,7 @@ def audit(
 
 
 def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, sets, popularity):
-    from gonio.audit import audit as ask
+    from gonio.findings import audit as ask
 
     with Bar("audit") as bar:
         return ask(
@@ -104,7 +104,7 @@ def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, 
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def alike(head: Head, labels_, embeddings, as_json) -> None:
     """Say how alike two labels of MODEL are, as far as the model determines it."""
-    from gonio.audit import alike as ask
+    from gonio.findings import alike as ask
     from gonio.report import audit as text
 
     a, b = (label_of(head, x) for x in labels_)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import array_of, frequencies_of, model_options, text_of
-from gonio.errors import GonioError
-from gonio.head import Head
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
 
 
 @click.command()

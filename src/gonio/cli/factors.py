@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from gonio.cli.model import array_of
-from gonio.errors import GonioError
-from gonio.progress import Bar
+from gonio.core.errors import GonioError
+from gonio.core.progress import Bar
 
 
 @click.group()
@@ -51,7 +51,7 @@ class plainly(warnings.catch_warnings):  # noqa: N801  reads as a word where it 
 
 def _interactions(data: str | None, users: int, items: int, seed: int) -> Any:
     if data is None:
-        from gonio.factors.simulate import simulate
+        from gonio.papers.simulated_interactions import simulate
 
         return simulate(users, items, seed=seed).X
     if data.endswith(".npy"):
@@ -85,7 +85,7 @@ def _tell(result: Any, text: Callable[[Any], str], as_json: bool) -> None:
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
 def dropout(X, rank, rate, seed, as_json) -> None:
     """Dropout against weight decay on the same data: scores agree, cosines differ."""
-    from gonio.factors.experiments import dropout_against_decay
+    from gonio.papers.factor_experiments import dropout_against_decay
     from gonio.report import factors as text
 
     _tell(dropout_against_decay(X, rank, rate, seed=seed), text.experiment, as_json)
@@ -98,7 +98,7 @@ def dropout(X, rank, rate, seed, as_json) -> None:
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
 def rescale(X, rank, lam_product, lam_factors, seed, as_json) -> None:
     """The training objective under rescaling: unchanged, while cosines move."""
-    from gonio.factors.experiments import rescaling
+    from gonio.papers.factor_experiments import rescaling
     from gonio.report import factors as text
 
     found = rescaling(X, rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed)
@@ -111,7 +111,7 @@ def rescale(X, rank, lam_product, lam_factors, seed, as_json) -> None:
 @click.option("--lam", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
 def project(X, rank, lam, seed, as_json) -> None:
     """Projecting back: its cosines are the same for every answer of the training."""
-    from gonio.factors.experiments import projecting
+    from gonio.papers.factor_experiments import projecting
     from gonio.report import factors as text
 
     _tell(projecting(X, rank, lam=lam, seed=seed), text.experiment, as_json)
@@ -126,7 +126,7 @@ def project(X, rank, lam, seed, as_json) -> None:
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
 def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> None:
     """Training from several random starts: in what do the answers agree?"""
-    from gonio.factors.experiments import restarts as run
+    from gonio.papers.factor_experiments import restarts as run
     from gonio.report import factors as text
 
     with Bar("restarts") as bar:
@@ -148,7 +148,7 @@ def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> 
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, as_json) -> None:
     """The paper's Figure 1 again: clusters, and how well each choice of the cosine tells them apart."""
-    from gonio.factors.figure1 import figure1 as run
+    from gonio.papers.steck_figure1 import figure1 as run
     from gonio.report import factors as text
 
     with plainly():
@@ -157,7 +157,7 @@ def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, a
         )
     _tell(found, text.figure1, as_json)
     if out is not None:
-        from gonio.factors.draw import draw
+        from gonio.papers.factor_pictures import draw
 
         click.echo(f"  drawn      {draw(found, out)}", err=as_json)
 
@@ -175,7 +175,7 @@ def movielens(path, rank, lam_product, lam_factors, least, remedies, as_json) ->
 
     PATH is a folder, or a wheel or zip, with the files ml-100k.inter and ml-100k.item inside.
     """
-    from gonio.factors.movielens import genre_agreement, read
+    from gonio.papers.movielens import genre_agreement, read
     from gonio.report import factors as text
 
     data = read(path)
@@ -197,7 +197,7 @@ def told_training(head: Any, trained: str) -> Any:
 
 def save_factors(head: Any, popularity: Any, top: int, out: str, quiet: bool) -> None:
     """Save one row an item of a factor model."""
-    from gonio.factors.audit import audit as run
+    from gonio.factors.checkup import audit as run
     from gonio.report.table import save
 
     with plainly(), Bar("items") as bar:

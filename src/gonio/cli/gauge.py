@@ -7,7 +7,7 @@ import json
 import click
 
 from gonio.cli.model import LABELS, array_of, label_of, model_and, model_options
-from gonio.head import KNOWN_LINKS, Head
+from gonio.core.head import KNOWN_LINKS, Head
 
 
 @click.command()
@@ -15,7 +15,7 @@ from gonio.head import KNOWN_LINKS, Head
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def info(head: Head, as_json: bool) -> None:
     """Say what was read from MODEL, and how each part was decided."""
-    from gonio.profile import profile
+    from gonio.core.head_summary import profile
 
     p = profile(head)
     if as_json:
@@ -47,7 +47,8 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
     click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text.dialled(result))
     if out is None:
         return
-    from gonio.gauge.export import Written, export, measure, measure_tables, standalone
+    from gonio.files.write.checkpoint import standalone
+    from gonio.gauge.export import Written, export, measure, measure_tables
 
     if head_only:
         path = standalone(result.head, f"{out}/head.safetensors", overwrite=overwrite)
@@ -73,7 +74,7 @@ def compare(models, link, as_json) -> None:
     Exit code 0: they are the same; 1: they are not; 3: it cannot be told from the heads.
     """
     from gonio.gauge import same_model
-    from gonio.load import load
+    from gonio.models.loading import load
 
     a, b = (load(m, link=link) for m in models)
     result = same_model(a, b)

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from gonio.errors import GonioError
-from gonio.head import KNOWN_LINKS, Head
+from gonio.core.errors import GonioError
+from gonio.core.head import KNOWN_LINKS, Head
 
 LABELS = (
     "A LABEL is a row's name, or #12 for row 12. A token is named as its tokenizer writes it, such as 'Ġdog' or "
@@ -87,7 +87,7 @@ def _name() -> str:
 
 def head_of(model, link, tensor, labels, inputs, users, items) -> Head:
     """The head that the options name."""
-    from gonio.load import load
+    from gonio.models.loading import load
 
     if (users is None) != (items is None):
         raise GonioError("a factor model needs both --users and --items.")
@@ -127,7 +127,7 @@ def label_of(head: Head, text: str) -> str | int:
 
 
 def array_of(path: str):
-    from gonio import inputs
+    from gonio.core import inputs
 
     return inputs.parse(f"observed:{path}").F  # type: ignore[attr-defined]
 
@@ -137,8 +137,8 @@ def keep(result, out, proof, save, certificates) -> None:
     if out is not None:
         click.echo(f"  saved      {save(result.columns(), out)}")
     if proof is not None:
-        from gonio.regions import proof as file
-        from gonio.regions.bulk import compact
+        from gonio.proofs import proof_file as file
+        from gonio.proofs.bulk import compact
 
         kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
         file.save(proof, kept)

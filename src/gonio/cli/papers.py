@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gonio.progress import Bar
+from gonio.core.progress import Bar
 
 
 @click.command()

@@ -7,9 +7,9 @@ import json
 import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.progress import Bar
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.progress import Bar
 
 
 @click.command("can-label", epilog=LABELS)
@@ -23,8 +23,8 @@ from gonio.progress import Bar
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
     """Say whether labels of MODEL can be on while others are off; or which label sets of a data set are impossible."""
-    from gonio.patterns.questions import can_label as ask
-    from gonio.patterns.questions import can_labels
+    from gonio.ask.questions import can_label as ask
+    from gonio.ask.questions import can_labels
     from gonio.report import patterns as text
     from gonio.report.table import save
 
@@ -54,7 +54,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_rank(head: Head, names, top, proof, as_json) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
-    from gonio.patterns.questions import can_rank as ask
+    from gonio.ask.questions import can_rank as ask
     from gonio.report import patterns as text
 
     order: list = [label_of(head, x) for x in names]
@@ -74,7 +74,7 @@ def can_rank(head: Head, names, top, proof, as_json) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_top(head: Head, names, proof, as_json) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""
-    from gonio.patterns.questions import can_top as ask
+    from gonio.ask.questions import can_top as ask
     from gonio.report import patterns as text
 
     verdict = ask(head, [label_of(head, x) for x in names])
@@ -97,9 +97,9 @@ def can_top(head: Head, names, proof, as_json) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) -> None:
     """Count, exactly, the label sets (link sigmoid) or rankings (other links) that MODEL can output."""
-    from gonio.patterns.label_sets import label_sets
-    from gonio.patterns.pattern import LIMIT
-    from gonio.patterns.rankings import rankings
+    from gonio.listing.label_set_list import label_sets
+    from gonio.listing.pattern import LIMIT
+    from gonio.listing.ranking_list import rankings
     from gonio.report import patterns as text
 
     limit = None if any_size else LIMIT
@@ -119,7 +119,7 @@ def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) ->
 def _proofs(head: Head, path: str | None, certificates: list) -> None:
     if path is None:
         return
-    from gonio.regions import proof as file
+    from gonio.proofs import proof_file as file
 
     kept = [c for c in certificates if c.kind != "open"]
     file.save(path, kept)

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 import click
 
 from gonio.cli.model import LABELS, keep, label_of, model_and, model_options, pairs_of
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.progress import Bar
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.progress import Bar
 
 Precision = Literal["bf16", "fp16", "fp8", "int8"]
 
@@ -25,12 +25,12 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_win(head: Head, names, out, proof, cast, as_json) -> None:
     """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
-    from gonio.regions.win import can_win as ask
+    from gonio.ask.wins import can_win as ask
     from gonio.report import regions as text
     from gonio.report.table import save
 
     if cast is not None:
-        from gonio.regions.precision import precision_audit
+        from gonio.ask.precision import precision_audit
 
         found = precision_audit(head, cast)
         click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.precision(found))
@@ -52,7 +52,7 @@ def can_win(head: Head, names, out, proof, cast, as_json) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
-    from gonio.regions.tie import can_tie as ask
+    from gonio.ask.ties import can_tie as ask
     from gonio.report import regions as text
     from gonio.report.table import save
 
@@ -70,7 +70,7 @@ def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def verify(head: Head, files, as_json) -> None:
     """Check a saved PROOF against MODEL, without any solver; exit code 1 if anything in it is refused."""
-    from gonio.regions.proof import verify_file
+    from gonio.proofs.proof_file import verify_file
     from gonio.report import regions as text
 
     seen = verify_file(head, files[0])
@@ -92,8 +92,8 @@ def verify(head: Head, files, as_json) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
 def pad(head: Head, to, out, proof, overwrite) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""
-    from gonio.regions.pad import pad as fill
-    from gonio.regions.pad_export import export_padded
+    from gonio.ask.pad_export import export_padded
+    from gonio.ask.padding import pad as fill
     from gonio.report import regions as text
 
     kind = head.rows.kind if head.rows.kind in ("float32", "float16", "bfloat16") else "float32"
@@ -101,7 +101,7 @@ def pad(head: Head, to, out, proof, overwrite) -> None:
     path, again = export_padded(padded, head, out, overwrite=overwrite)
     click.echo(text.padded(padded, path, again))
     if proof is not None:
-        from gonio.regions import proof as file
+        from gonio.proofs import proof_file as file
 
         file.save(proof, list(padded.certificates))
         click.echo(f"  proofs     {proof} ({len(padded.certificates):,})")

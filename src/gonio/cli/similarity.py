@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import LABELS, array_of, label_of, model_and
-from gonio.errors import GonioError
-from gonio.head import Head
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
 
 
 @click.command(epilog=LABELS)
@@ -17,7 +17,7 @@ from gonio.head import Head
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def similar(head: Head, labels_, name, embeddings, count, as_json) -> None:
     """List the nearest labels of each LABEL under a measure that fits MODEL, beside those by cosine."""
-    from gonio.inputs import Observed
+    from gonio.core.inputs import Observed
     from gonio.similarity import for_link, measure
 
     points = None if embeddings is None else array_of(embeddings)

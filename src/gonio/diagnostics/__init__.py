@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gonio.diagnostics.agreement import Agreement, agreement
-from gonio.diagnostics.anisotropy import Anisotropy, anisotropy, effective_rank, isoscore, partition_ratio
-from gonio.diagnostics.concentration import Concentration, concentration
+from gonio.diagnostics.agreement_of_heads import Agreement, agreement
+from gonio.diagnostics.anisotropy_of_rows import Anisotropy, anisotropy, effective_rank, isoscore, partition_ratio
+from gonio.diagnostics.concentration_of_cosines import Concentration, concentration
 from gonio.diagnostics.duplicates import NearDuplicates, near_duplicates
 from gonio.diagnostics.frequency import FrequencyBias, frequency_bias, slope_on_frequency
 from gonio.diagnostics.frequency_deciles import FrequencyAgreement, frequency_agreement
-from gonio.diagnostics.hubness import Hubness, hubness
-from gonio.diagnostics.norms import Norms, norms
-from gonio.diagnostics.orbit import Orbit, orbit
-from gonio.diagnostics.undertrained import Undertrained, find_unused, undertrained
+from gonio.diagnostics.gauge_orbit import Orbit, orbit
+from gonio.diagnostics.hubs import Hubness, hubness
+from gonio.diagnostics.row_norms import Norms, norms
+from gonio.diagnostics.undertrained_rows import Undertrained, find_unused, undertrained
 
 __all__ = [
     "Agreement",

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from gonio.diagnostics.hubness import given_neighbours
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.parallel import spans
+from gonio.diagnostics.hubs import given_neighbours
 from gonio.diagnostics.result import Result, axes
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.nearest import RIVALS, ROWS, nearest_by_cosine, unit_rows
-from gonio.parallel import spans
 from gonio.similarity import Cosine
+from gonio.similarity.nearest import RIVALS, ROWS, nearest_by_cosine, unit_rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

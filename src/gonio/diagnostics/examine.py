@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from gonio.diagnostics.anisotropy import anisotropy
-from gonio.diagnostics.concentration import concentration
+from gonio.core.head import Head
+from gonio.diagnostics.anisotropy_of_rows import anisotropy
+from gonio.diagnostics.concentration_of_cosines import concentration
 from gonio.diagnostics.duplicates import near_duplicates
 from gonio.diagnostics.frequency import frequency_bias
-from gonio.diagnostics.hubness import check_k, hubness
-from gonio.diagnostics.norms import norms
-from gonio.diagnostics.orbit import orbit as orbit_of
+from gonio.diagnostics.gauge_orbit import orbit as orbit_of
+from gonio.diagnostics.hubs import check_k, hubness
 from gonio.diagnostics.result import Result
-from gonio.diagnostics.undertrained import undertrained
-from gonio.head import Head
-from gonio.nearest import nearest_by_cosine
+from gonio.diagnostics.row_norms import norms
+from gonio.diagnostics.undertrained_rows import undertrained
+from gonio.similarity.nearest import nearest_by_cosine
 
 
 def examine(

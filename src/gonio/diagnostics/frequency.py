@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
-from gonio.diagnostics.counts import LEAST, log2_frequencies, pearson, spearman
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.diagnostics.neighbour_counts import LEAST, log2_frequencies, pearson, spearman
 from gonio.diagnostics.permutation import permutation_p
 from gonio.diagnostics.result import Result, axes
-from gonio.errors import GonioError
-from gonio.head import Head
 from gonio.similarity import measure as measure_of
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def slope_on_frequency(
     is no p: `frequency_bias` gives one.
     """
     who = "frequency_bias"
-    y = check.array(cosines, who, "cosines").astype(np.float64).reshape(-1)
+    y = checks.array(cosines, who, "cosines").astype(np.float64).reshape(-1)
     x = one_a_pair(log2_frequency, y, who, "log2_frequency")
     extra = {str(k): one_a_pair(v, y, who, f"control {k}") for k, v in (controls or {}).items()}
     ok = np.isfinite(y) & np.isfinite(x)
@@ -223,7 +223,7 @@ def slope_on_frequency(
 
 def one_a_pair(v: Any, y: np.ndarray, who: str, name: str) -> np.ndarray:
     """`v` as one number for each pair of `y`."""
-    a = check.array(v, who, name).astype(np.float64).reshape(-1)
+    a = checks.array(v, who, name).astype(np.float64).reshape(-1)
     if a.shape != y.shape:
         raise GonioError(f"{who}: {name} has {len(a)} entries and there are {len(y)} pairs; one a pair is needed.")
     return a

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
+from gonio.core import checks
+from gonio.core.errors import GonioError
 from gonio.diagnostics.frequency import one_a_pair
 from gonio.diagnostics.result import Result, axes
-from gonio.errors import GonioError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -79,7 +79,7 @@ def frequency_agreement(
     frequency : one number a pair; only its order counts
     """
     who = "frequency_agreement"
-    y = check.array(cosines, who, "cosines").astype(np.float64).reshape(-1)
+    y = checks.array(cosines, who, "cosines").astype(np.float64).reshape(-1)
     s, f = one_a_pair(same, y, who, "same"), one_a_pair(frequency, y, who, "frequency")
     ok = np.isfinite(y) & np.isfinite(s) & np.isfinite(f)
     y, s, f = y[ok], s[ok], f[ok]

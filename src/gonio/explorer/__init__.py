@@ -1,5 +1,5 @@
 """The interactive page."""
 
-from gonio.explorer.page import page, plane, write
+from gonio.explorer.build import page, plane, write
 
 __all__ = ["page", "plane", "write"]

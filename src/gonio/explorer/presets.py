@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gonio.heads.figures import FIGURE_1, FIGURE_2_LEFT, FIGURE_2_RIGHT, FIGURE_3, FIGURE_4_A, FIGURE_4_B, moved
+from gonio.explorer.figure_heads import FIGURE_1, FIGURE_2_LEFT, FIGURE_2_RIGHT, FIGURE_3, FIGURE_4_A, FIGURE_4_B, moved
 
 
 def presets() -> list[dict[str, Any]]:

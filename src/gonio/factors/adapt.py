@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
+from gonio.core.head import Head, Trained
+from gonio.core.inputs import Observed
 from gonio.factors.model import FactorModel
-from gonio.head import Head, Trained
-from gonio.inputs import Observed
-from gonio.load import load
+from gonio.models.loading import load
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

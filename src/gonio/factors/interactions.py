@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.parallel import cores, in_threads, spans
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.parallel import cores, in_threads, spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -244,4 +244,4 @@ def _sparse(X: Any, who: str) -> Any:
 
 
 def _dense(X: Any, who: str) -> np.ndarray:
-    return check.wide(check.matrix(X, who, "X", axes=("users", "items")))
+    return checks.wide(checks.matrix(X, who, "X", axes=("users", "items")))

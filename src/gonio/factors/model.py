@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
+from gonio.core.head import Head, Source, Trained
+from gonio.core.inputs import Observed
 from gonio.gauge import Gauge, gauge_of
-from gonio.head import Head, Source, Trained
-from gonio.inputs import Observed
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

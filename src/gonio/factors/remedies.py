@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
 from gonio.factors.interactions import Interactions
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.row_table import Rows
 from gonio.factors.adapt import tables
-from gonio.nearest import nearest_by_cosine
-from gonio.rows import Rows
+from gonio.similarity.nearest import nearest_by_cosine
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -81,7 +81,7 @@ def vectors(users: np.ndarray, items: np.ndarray, method: str) -> Float[np.ndarr
 
     Claims: GONIO.projected
     """
-    check.one_of(method, get_args(Method), "similar_items", "method")
+    checks.one_of(method, get_args(Method), "similar_items", "method")
     if method == "cosine":
         return np.asarray(items, np.float64)
     return items.astype(np.float64) @ triangle(users).T

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gonio.gauge.canonical import Canonical, canonical
-from gonio.gauge.dial import Dialled, dial
+from gonio.gauge.canonical_forms import Canonical, canonical
+from gonio.gauge.comparing import SameModel, same_model
+from gonio.gauge.dialling import Dialled, dial
 from gonio.gauge.group import Gauge, gauge_of, reachable
 from gonio.gauge.reach import Reach, fragility, smallest_translation
-from gonio.gauge.same import SameModel, same_model
 from gonio.gauge.transforms import (
     BiasShift,
     Chain,

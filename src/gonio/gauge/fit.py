@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from gonio.core.parallel import in_threads, spans
 from gonio.gauge.leftover import Leftover, Target, U, Weighted, leftover
 from gonio.gauge.rounding import Table, pieces
-from gonio.parallel import in_threads, spans
 
 WELL = 1e-8  # squared condition above which normal equations with corrections are as good as a QR
 

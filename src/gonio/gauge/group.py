@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gonio.core.head import Head, Label
+from gonio.core.inputs import AfterLayerNorm
 from gonio.gauge.reach import Reach, by_linear_map, by_translation, cosine
 from gonio.gauge.transforms import (
     BiasShift,
@@ -22,8 +24,6 @@ from gonio.gauge.transforms import (
     Transform,
     Translation,
 )
-from gonio.head import Head, Label
-from gonio.inputs import AfterLayerNorm
 
 WHY: dict[type[Transform], str] = {
     Translation: "adding one vector to all rows moves every logit alike",

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gonio.core.parallel import in_threads
 from gonio.gauge.rounding import Table, pieces
-from gonio.parallel import in_threads
 
 U = 2.0**-53
 CLIP = 36.0  # in the mean over all entries none counts for more than six standard deviations

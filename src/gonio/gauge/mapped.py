@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from gonio.core.head_summary import largest_of_rounding, numerical_rank
+from gonio.core.parallel import in_threads
 from gonio.gauge.fit import Column, Difference, Regression, folded, regress
 from gonio.gauge.offset import biases_differ_by
 from gonio.gauge.rounding import Table, pieces
 from gonio.gauge.transforms import BiasShift, Chain, InputShift, Linear, Transform, Translation
 from gonio.gauge.verdict import HOPELESS, Pair, SameModel, in_words, judged, verdict_of
-from gonio.parallel import in_threads
-from gonio.profile import largest_of_rounding, numerical_rank
 
 
 def by_map(pair: Pair) -> SameModel:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gonio.core.parallel import in_threads
 from gonio.gauge.rounding import Table, half_step, pieces
-from gonio.parallel import in_threads
 
 U = 2.0**-53
 TWICE = 1 + 2.0**-7  # numbers rounded by way of a wider type are off by a little more than half a step

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
 from gonio.gauge.rounding import Table, embeddings_step, half_step, pieces
-from gonio.head import Head
 
 U = 2.0**-53
 LARGE = 0.01  # predictions that differ by more are never called the same, whatever rounding may explain
@@ -44,8 +44,8 @@ def pair_of(a: Head, b: Head, embeddings: Any) -> tuple[tuple[np.ndarray, np.nda
         raise GonioError(
             "same_model: embeddings must be a pair (F_a, F_b), the two models' embeddings of the same inputs."
         ) from None
-    steps = [embeddings_step(check.array(f, "same_model", "F")) for f in (fa, fb)]
-    Fa, Fb = (check.embeddings(f, h.shape[1], "same_model").astype(np.float64) for f, h in ((fa, a), (fb, b)))
+    steps = [embeddings_step(checks.array(f, "same_model", "F")) for f in (fa, fb)]
+    Fa, Fb = (checks.embeddings(f, h.shape[1], "same_model").astype(np.float64) for f, h in ((fa, a), (fb, b)))
     if len(Fa) != len(Fb):
         raise GonioError(f"same_model: {len(Fa)} and {len(Fb)} embeddings were given; both need one row an input.")
     return (Fa, steps[0].reshape(Fa.shape)), (Fb, steps[1].reshape(Fb.shape))

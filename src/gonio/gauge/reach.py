@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.head import Head, Label
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head, Label
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -151,7 +151,7 @@ def smallest_translation(a: Any, b: Any, target: float) -> Shift:
 
 
 def _row(x: Any, name: str) -> np.ndarray:
-    return check.vector(x, "smallest_translation", name, per="dimension").astype(np.float64)
+    return checks.vector(x, "smallest_translation", name, per="dimension").astype(np.float64)
 
 
 def _shift(v: np.ndarray, least: float, attained: bool) -> Shift:

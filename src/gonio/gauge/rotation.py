@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from gonio.core.parallel import in_threads
 from gonio.gauge.fit import Regression
 from gonio.gauge.leftover import Weighted, leftover
 from gonio.gauge.rounding import Table, pieces
-from gonio.parallel import in_threads
 
 
 def rotate(a: Table, b: Table) -> Regression:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.inputs import AfterLayerNorm
-from gonio.rows import Affine8, Scaled
+from gonio.core.head import Head
+from gonio.core.inputs import AfterLayerNorm
+from gonio.core.row_table import Affine8, Scaled
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Observed
-from gonio.rows import Rows
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Observed
+from gonio.core.row_table import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Transform:
 
     def embeddings(self, F: Any) -> np.ndarray:
         """The embeddings that go with the changed head."""
-        return check.wide(check.array(F, self.name, "F")).astype(np.float64)
+        return checks.wide(checks.array(F, self.name, "F")).astype(np.float64)
 
     def inverse(self) -> Transform:
         """The change that undoes this one."""
@@ -91,7 +91,7 @@ class Transform:
 
 
 def _vector(x: Any, who: str, name: str) -> np.ndarray:
-    v = check.vector(x, who, name, per="entry").astype(np.float64)
+    v = checks.vector(x, who, name, per="entry").astype(np.float64)
     v.flags.writeable = False
     return v
 
@@ -156,8 +156,8 @@ class Linear(Transform):
     name = "linear"
 
     def __post_init__(self) -> None:
-        M = check.matrix(self.M, type(self).__name__, "M", axes=("dim", "dim")).astype(np.float64)
-        check.finite(M, type(self).__name__, "M")
+        M = checks.matrix(self.M, type(self).__name__, "M", axes=("dim", "dim")).astype(np.float64)
+        checks.finite(M, type(self).__name__, "M")
         if M.shape[0] != M.shape[1]:
             raise GonioError(f"{type(self).__name__}: M has shape {M.shape}; a square matrix is needed.")
         if np.linalg.matrix_rank(M) < len(M):

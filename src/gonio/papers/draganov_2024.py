@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gonio.diagnostics.experiments.contrastive import contrastive
-from gonio.diagnostics.experiments.cosine_loss import (
+from gonio.papers.comparison import Picture, Reproduction, Row, holds
+from gonio.papers.experiments.contrastive_training import contrastive
+from gonio.papers.experiments.cosine_loss import (
     convergence_bound,
     cosine_change,
     cosine_gradient,
@@ -15,9 +16,8 @@ from gonio.diagnostics.experiments.cosine_loss import (
     gradient_norm,
     norm_after_step,
 )
-from gonio.papers.comparison import Picture, Reproduction, Row, holds
 
-LOSS = {"function": "gonio.diagnostics.experiments.cosine_loss", "test": "tests/diagnostics"}
+LOSS = {"function": "gonio.papers.experiments.cosine_loss", "test": "tests/diagnostics"}
 
 
 def reproduce() -> Reproduction:
@@ -79,7 +79,7 @@ def _identities() -> list[Row]:
 def _training(runs: Any, pulled: Any) -> list[Row]:
     steps = {float(a): int(s) for a, s in zip(pulled.lengths, pulled.steps, strict=True)}
     plain, cut = runs["cosine"], runs["cosine, cut initialisation"]
-    where = {"function": "gonio.diagnostics.experiments.contrastive.contrastive", "test": "tests/diagnostics"}
+    where = {"function": "gonio.papers.experiments.contrastive_training.contrastive", "test": "tests/diagnostics"}
     slower = steps[8.0] < 0 or steps[8.0] > 20 * steps[1.0]
     return [
         holds("Convergence slows with the square of the norm", slower and steps[4.0] > 8 * steps[1.0], steps, **LOSS),

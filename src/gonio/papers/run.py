@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
 from gonio.papers.comparison import Picture, Reproduction, Row, summary
 
 PAPERS = {

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gonio.factors.experiments import dropout_against_decay, projecting, rescaling, restarts
-from gonio.factors.figure1 import EXPECTED, Figure1, figure1
-from gonio.factors.fit import fit
-from gonio.factors.movielens import GenreAgreement, genre_agreement, read
-from gonio.factors.rescale import cosine_range
-from gonio.factors.simulate import simulate
+from gonio.factors.fitting import fit
+from gonio.factors.rescaling import cosine_range
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
+from gonio.papers.factor_experiments import dropout_against_decay, projecting, rescaling, restarts
+from gonio.papers.movielens import GenreAgreement, genre_agreement, read
 from gonio.papers.real import fixture
+from gonio.papers.simulated_interactions import simulate
+from gonio.papers.steck_figure1 import EXPECTED, Figure1, figure1
 
 TEST = "tests/factors/"
 FIXED = ("penalty on factors", "raw columns of X", "trained on the cosine")  # no rescaling is left open
@@ -63,7 +63,7 @@ def _closed_forms() -> list[Row]:
                 f"{'the product' if penalty == 'product' else 'each factor'}: no restart is better",
                 bool(closed.objective <= best * (1 + 1e-9)) and off < 1e-5,
                 f"best of 3 restarts is {off:.0e} above",
-                function=f"gonio.factors.closed.{penalty}",
+                function=f"gonio.factors.closed_forms.{penalty}",
                 test=TEST + "test_closed.py",
             )
         )
@@ -74,7 +74,7 @@ def _closed_forms() -> list[Row]:
             "The cosine of an item pair over all rescalings is a whole range",
             high - low > 0.5,
             [round(float(low), 3), round(float(high), 3)],
-            function="gonio.factors.rescale.cosine_range",
+            function="gonio.factors.rescaling.cosine_range",
             test=TEST + "test_open.py",
         )
     )
@@ -113,14 +113,14 @@ def _rescalings() -> list[Row]:
         ),
     )
     return [
-        holds(claim, bool(fact), e.says, function="gonio.factors.experiments", test=TEST + "test_experiments.py")
+        holds(claim, bool(fact), e.says, function="gonio.papers.factor_experiments", test=TEST + "test_experiments.py")
         for claim, fact, e in checks
     ]
 
 
 def _figure(figure: Figure1) -> list[Row]:
     out = []
-    where = {"function": "gonio.factors.figure1.figure1", "test": TEST + "test_figure1.py"}
+    where = {"function": "gonio.papers.steck_figure1.figure1", "test": TEST + "test_figure1.py"}
     why = "the paper prints pictures, no numbers; other seeds differ by up to 0.04"
     for name in EXPECTED:
         r = figure.row(name)
@@ -136,7 +136,7 @@ def _figure(figure: Figure1) -> list[Row]:
             "Fig. 1: V_k is worst, D = I next, the other three best",
             order[0] < order[1] < min(order[2:]),
             [round(x, 3) for x in order],
-            function="gonio.factors.figure1.figure1",
+            function="gonio.papers.steck_figure1.figure1",
             test=TEST + "test_figure1.py",
         )
     )
@@ -145,7 +145,7 @@ def _figure(figure: Figure1) -> list[Row]:
 
 def _remedies(tried: Figure1) -> list[Row]:
     auc = {r.name: round(r.auc, 3) for r in tried.rows}
-    where = {"function": "gonio.factors.remedied.remedied", "test": TEST + "test_remedied.py"}
+    where = {"function": "gonio.papers.factor_remedies.remedied", "test": TEST + "test_remedied.py"}
     return [
         holds(
             "Training on the cosine is stronger than normalising after training",
@@ -170,7 +170,7 @@ def _films() -> GenreAgreement | None:
 
 
 def _movielens(g: GenreAgreement | None) -> list[Row]:
-    where = {"function": "gonio.factors.movielens.genre_agreement", "test": TEST + "test_movielens.py"}
+    where = {"function": "gonio.papers.movielens.genre_agreement", "test": TEST + "test_movielens.py"}
     if g is None:
         note = "MovieLens-100k is not here"
         return [alone("Open question of the paper, on real data", "not run", why=note, **where)]
@@ -188,7 +188,7 @@ def _movielens(g: GenreAgreement | None) -> list[Row]:
             "The remedies the paper names, on real data",
             {k: v for k, v in share.items() if k not in plain},
             why=note,
-            **where | {"function": "gonio.factors.remedied.remedied"},
+            **where | {"function": "gonio.papers.factor_remedies.remedied"},
         ),
     ]
 

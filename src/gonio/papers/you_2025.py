@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from gonio.core.head import Head
 from gonio.diagnostics import hubness
-from gonio.diagnostics.experiments.contrastive import WAYS, contrastive
-from gonio.diagnostics.experiments.scenarios import scenarios
-from gonio.diagnostics.judgements import Judgements, judgements
-from gonio.head import Head
 from gonio.papers.comparison import Checked, Picture, Reproduction, Result, Row, alone, holds
+from gonio.papers.experiments.contrastive_training import WAYS, contrastive
+from gonio.papers.experiments.failure_scenarios import scenarios
+from gonio.papers.judgements import Judgements, judgements
 from gonio.papers.real import minilm, sts_b
 from gonio.remedies import Center, LengthAsFeature, QueryNormalizer, RemoveTopComponents, Whiten
-from gonio.similarity.measure import measure
+from gonio.similarity.measures import measure
 
 Pairs = tuple[list[str], list[str], np.ndarray]
 WHERE = {"function": "gonio.similarity", "test": "tests/similarity"}
-FAILURES = {"function": "gonio.diagnostics.experiments.scenarios.scenarios", "test": "tests/diagnostics"}
-REMEDIED = {"function": "gonio.diagnostics.judgements.judgements", "test": "tests/diagnostics/test_judgements.py"}
+FAILURES = {"function": "gonio.papers.experiments.failure_scenarios.scenarios", "test": "tests/diagnostics"}
+REMEDIED = {"function": "gonio.papers.judgements.judgements", "test": "tests/papers/test_judgements.py"}
 TITLE = "You 2025, Semantics at an angle: when cosine similarity works until it doesn't"
 MEASURES = ("cosine", "SCALED_SIM", "WRD as printed", "radially weighted angle", "augmented cosine")
 REMEDIES = {
@@ -109,7 +109,7 @@ def _compared(pool: str, j: Judgements) -> list[Row]:
 
 def _norm_sensitive() -> list[Row]:
     """A contrastive loss with a penalty on the lengths, on handwritten digits."""
-    where = {"function": "gonio.diagnostics.experiments.contrastive.contrastive", "test": "tests/diagnostics"}
+    where = {"function": "gonio.papers.experiments.contrastive_training.contrastive", "test": "tests/diagnostics"}
     c = contrastive(WAYS[:4])
     out = []
     for sim, (free, held) in {"dot product": c.runs[:2], "cosine": c.runs[2:]}.items():

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gonio.diagnostics.experiments.word2vec import read_corpus, train_sgns
 from gonio.diagnostics.frequency import frequency_bias, slope_on_frequency
 from gonio.diagnostics.frequency_deciles import frequency_agreement
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
+from gonio.papers.experiments.word2vec import read_corpus, train_sgns
 from gonio.papers.real import inside, minilm_words
 
 WHERE = {"function": "gonio.diagnostics.frequency.slope_on_frequency", "test": "tests/diagnostics/test_frequency.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio import check
+from gonio.core import checks
 from gonio.remedies.remedy import FOLDS, Remedy
 
 
@@ -32,7 +32,7 @@ class Normalize(Remedy):
         self.confidence = confidence
 
     def _decide(self, X, pairs, judgements):
-        check.judged(pairs, judgements, len(X), "Normalize", 2 * FOLDS)
+        checks.judged(pairs, judgements, len(X), "Normalize", 2 * FOLDS)
         self.reason_ = "applied: normalising leaves every cosine as it is, so judged pairs cannot speak against it"
 
     def _fit(self, X):

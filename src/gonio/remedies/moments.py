@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from gonio.parallel import spans
+from gonio.core.parallel import spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float

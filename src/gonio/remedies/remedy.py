@@ -18,8 +18,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gonio import check
-from gonio.errors import GonioError
+from gonio.core import checks
+from gonio.core.errors import GonioError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -33,7 +33,7 @@ class Remedy(TransformerMixin, BaseEstimator):
     """A change of vectors, learned from rows.
 
     convention  which part of the change lies inside a gauge and so changes no model: letters as in
-                gonio.gauge.invariance, with the links for which it is convention
+                gonio.papers.invariance_table, with the links for which it is convention
     alters      what information the change alters, in words
     """
 
@@ -108,7 +108,7 @@ class Remedy(TransformerMixin, BaseEstimator):
     def _decide(self, X: np.ndarray, pairs: Any, judgements: Any) -> None:
         if not 0 <= self.confidence <= 1:
             raise GonioError(f"{type(self).__name__}: confidence is {self.confidence}; a number from 0 to 1 is needed.")
-        p, y = check.judged(pairs, judgements, len(X), type(self).__name__, 2 * FOLDS)
+        p, y = checks.judged(pairs, judgements, len(X), type(self).__name__, 2 * FOLDS)
         rng = np.random.default_rng(0)
         part = rng.permutation(len(p)) % FOLDS
         after = np.empty(len(p))
@@ -183,7 +183,7 @@ def load(path: str | Path) -> Remedy:
             out.feature_names_in_ = np.array(about["names"], dtype=object)
         for name in kind._learned:
             a = held[name]
-            check.finite(np.atleast_1d(check.array(a, "remedies.load", name)), "remedies.load", name)
+            checks.finite(np.atleast_1d(checks.array(a, "remedies.load", name)), "remedies.load", name)
             setattr(out, name, a if a.ndim else a.item())
     except GonioError:
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.parallel import spans
+from gonio.core.parallel import spans
 from gonio.remedies.moments import BLOCK, mean_of
 from gonio.remedies.remedy import Remedy
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
 from gonio.remedies.moments import axes_of, mean_of
 from gonio.remedies.remedy import Remedy
 

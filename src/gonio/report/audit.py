@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from gonio.audit.alike import Alike
-from gonio.audit.finding import SECTIONS, plainly, typed_label
-from gonio.audit.run import Audit
+from gonio.findings.audit_run import Audit
+from gonio.findings.finding import SECTIONS, plainly, typed_label
+from gonio.findings.pair import Alike
 from gonio.gauge.group import SCORES
 from gonio.report.text import printable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gonio.audit.run import Audit
+from gonio.findings.audit_run import Audit
 from gonio.report.text import printable
 
 INK, SOFT, BLUE, ORANGE = "#222222", "#777777", "#1f5fa8", "#c2570c"

@@ -6,8 +6,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from gonio.audit.finding import SECTIONS, STATES, Finding
-from gonio.audit.run import Audit
+from gonio.findings.audit_run import Audit
+from gonio.findings.finding import SECTIONS, STATES, Finding
 from gonio.report.charts import charts
 from gonio.report.text import printable
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.patterns.label_sets import LabelSets
-from gonio.patterns.pattern import Patterns, digits
-from gonio.patterns.questions import CanLabel
-from gonio.regions.comparison import ZERO, Impossible, Possible
-from gonio.regions.win import Verdict
+from gonio.ask.questions import CanLabel
+from gonio.ask.verdict import Verdict
+from gonio.listing.label_set_list import LabelSets
+from gonio.listing.pattern import Patterns, digits
+from gonio.proofs.comparisons import ZERO, Impossible, Possible
 from gonio.report.text import printable
 
 FEW = 12  # comparisons or patterns that are told one by one

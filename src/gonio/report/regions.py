@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.regions.pad import Padded
-from gonio.regions.precision import PrecisionAudit
-from gonio.regions.proof import ProofCheck
-from gonio.regions.proposals import NEVER, UNDECIDED, WINS
-from gonio.regions.tie import CanTie
-from gonio.regions.win import ANSWERS, SHARED, CanWin
+from gonio.ask.padding import Padded
+from gonio.ask.precision import PrecisionAudit
+from gonio.ask.ties import CanTie
+from gonio.ask.wins import ANSWERS, SHARED, CanWin
+from gonio.core.head import Head
+from gonio.proofs.proof_file import ProofCheck
 from gonio.report.text import printable, some
+from gonio.search.proposals import NEVER, UNDECIDED, WINS
 
 FEW = 12  # labels that are told one by one
 

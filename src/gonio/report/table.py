@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from gonio.errors import GonioError, missing_extra
+from gonio.core.errors import GonioError, missing_extra
 
 
 def save(columns: dict[str, list[Any]], path: str | Path) -> Path:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gonio.audit.finding import LONG, counted
-from gonio.audit.verdict import READINGS
+from gonio.core.head import Head
+from gonio.core.head_summary import Profile
+from gonio.findings.finding import LONG, counted
+from gonio.findings.verdict import READINGS
 from gonio.gauge import Chain, Dialled, SameModel, Transform
 from gonio.gauge.export import Written
 from gonio.gauge.group import SCORES
-from gonio.head import Head
-from gonio.profile import Profile
 
 WIDTH = 110
 

@@ -14,7 +14,7 @@ from gonio.similarity.logits import (
     centred_logit_correlation,
     logit_correlation,
 )
-from gonio.similarity.measure import MEASURES, Measure, Neighbours, for_link, measure
+from gonio.similarity.measures import MEASURES, Measure, Neighbours, for_link, measure
 from gonio.similarity.norms import AugmentedCosine, PrintedRotation, RadiallyWeighted, ScaledSim
 from gonio.similarity.percentile import Null, Percentile, Threshold, migrate_threshold, null, score_to_percentile
 from gonio.similarity.query import QueryNormalised

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.nearest import nearest_by
-from gonio.parallel import spans
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.parallel import spans
 from gonio.similarity.bootstrap import Interval, correlation_intervals, mean_intervals, quantiles, weights
-from gonio.similarity.measure import Measure, inputs_of, register
+from gonio.similarity.measures import Measure, inputs_of, register
+from gonio.similarity.nearest import nearest_by
 from gonio.similarity.rows import Angle
 from gonio.similarity.space import Space, root_of
 from gonio.similarity.table import MOST, Table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.errors import GonioError
-from gonio.parallel import spans
+from gonio.core.errors import GonioError
+from gonio.core.parallel import spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float

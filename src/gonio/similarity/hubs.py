@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.nearest import nearest
-from gonio.similarity.measure import Measure, register
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.similarity.measures import Measure, register
+from gonio.similarity.nearest import nearest
 from gonio.similarity.of_cosine import OfCosine, moments_of_cosines
 from gonio.similarity.rows import Cosine, Euclid
 
@@ -74,7 +74,9 @@ def csls(queries: Any, keys: Any, k: int = 10) -> Float[np.ndarray, "queries key
 
     Gives the whole table, so for sets of moderate size.
     """
-    Q, C = (check.wide(check.matrix(x, "csls", n, axes=(n, "dim"))) for x, n in ((queries, "queries"), (keys, "keys")))
+    Q, C = (
+        checks.wide(checks.matrix(x, "csls", n, axes=(n, "dim"))) for x, n in ((queries, "queries"), (keys, "keys"))
+    )
     if Q.shape[1] != C.shape[1]:
         raise GonioError(f"csls: queries have width {Q.shape[1]} and keys {C.shape[1]}; one width is needed.")
     if not 1 <= k <= min(len(Q), len(C)):
@@ -103,7 +105,7 @@ class _Scaled(Measure):
 
     def __init__(self, head: Head, k: int | None = None, distance: Distance = "cosine") -> None:
         super().__init__(head)
-        check.one_of(distance, get_args(Distance), self.name, "distance")
+        checks.one_of(distance, get_args(Distance), self.name, "distance")
         self.distance = distance
         self.base: Cosine | Euclid = Cosine(head) if distance == "cosine" else Euclid(head)
         if distance == "euclid":

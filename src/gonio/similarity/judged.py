@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.parallel import spans
-from gonio.similarity.measure import Measure, register
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.parallel import spans
+from gonio.similarity.measures import Measure, register
 from gonio.similarity.space import Space
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Judged(Measure):
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        p, y = check.judged(pairs, judgements, head.shape[0], self.name, 2 * FOLDS)
+        p, y = checks.judged(pairs, judgements, head.shape[0], self.name, 2 * FOLDS)
         self.space, self.centred = Space(head), Space(head, centre=True)
         zero = head.norms == 0
         alive = ~(zero[p[:, 0]] | zero[p[:, 1]])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.similarity.measure import register
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.similarity.measures import register
 from gonio.similarity.of_cosine import OfCosine
 
 

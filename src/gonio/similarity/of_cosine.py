@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.nearest import nearest_by, unit_rows
-from gonio.similarity.measure import Measure
+from gonio.core.head import Head
+from gonio.similarity.measures import Measure
+from gonio.similarity.nearest import nearest_by, unit_rows
 from gonio.similarity.space import Space
 
 

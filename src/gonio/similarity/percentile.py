@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.similarity.measure import Measure, measure
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.similarity.measures import Measure, measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.nearest import nearest_by_cosine
-from gonio.similarity.measure import register
+from gonio.core.head import Head
+from gonio.similarity.measures import register
+from gonio.similarity.nearest import nearest_by_cosine
 from gonio.similarity.of_cosine import OfCosine, moments_of_cosines
 
 

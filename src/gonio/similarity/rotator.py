@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.parallel import in_threads
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.parallel import in_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -28,8 +28,8 @@ def word_rotators_distance(x: Any, y: Any) -> float:
     """
     texts = []
     for t, name in ((x, "x"), (y, "y")):
-        a = check.wide(check.matrix(t, "word_rotators_distance", name, axes=("words", "dim"))).astype(np.float64)
-        check.finite(a, "word_rotators_distance", name)
+        a = checks.wide(checks.matrix(t, "word_rotators_distance", name, axes=("words", "dim"))).astype(np.float64)
+        checks.finite(a, "word_rotators_distance", name)
         texts.append(a)
     if texts[0].shape[1] != texts[1].shape[1]:
         raise GonioError(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.nearest import nearest
-from gonio.similarity.measure import Measure, register
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.similarity.measures import Measure, register
+from gonio.similarity.nearest import nearest
 from gonio.similarity.space import Space
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio import check
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.nearest import nearest
-from gonio.parallel import spans
-from gonio.similarity.measure import Measure, register
+from gonio.core import checks
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.parallel import spans
+from gonio.similarity.measures import Measure, register
+from gonio.similarity.nearest import nearest
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -29,7 +29,7 @@ def _features(S: Any, dim: int, who: str) -> Any:
             f"{who}: no similarity of features was given; pass features, a matrix of shape ({dim}, {dim})."
         )
     if not sparse.issparse(S):
-        S = check.matrix(S, who, "features", axes=("dim", "dim"))
+        S = checks.matrix(S, who, "features", axes=("dim", "dim"))
     if S.shape != (dim, dim):
         raise GonioError(f"{who}: features has shape {S.shape} and vectors have width {dim}; ({dim}, {dim}) is needed.")
     S = sparse.csr_array(S).astype(np.float64)
@@ -55,8 +55,8 @@ def _lengths(squares: np.ndarray, plain: np.ndarray, size: float, who: str) -> n
 def _table(x: Any, who: str, name: str) -> Any:
     from scipy import sparse
 
-    table = sparse.csr_array(x if sparse.issparse(x) else check.matrix(x, who, name)).astype(np.float64)
-    check.finite(table.data, who, name)
+    table = sparse.csr_array(x if sparse.issparse(x) else checks.matrix(x, who, name)).astype(np.float64)
+    checks.finite(table.data, who, name)
     return table
 
 

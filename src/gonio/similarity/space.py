@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.head import Head
-from gonio.parallel import in_threads, spans
+from gonio.core.head import Head
+from gonio.core.parallel import in_threads, spans
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

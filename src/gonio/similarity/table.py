@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.errors import GonioError
-from gonio.head import Head
-from gonio.parallel import spans
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.parallel import spans
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

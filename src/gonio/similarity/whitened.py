@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.errors import GonioError
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.head_summary import largest_of_rounding, numerical_rank
+from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm
+from gonio.core.parallel import spans
 from gonio.gauge.rounding import mean_square_step
-from gonio.head import Head
-from gonio.inputs import AfterLayerNorm, AfterRMSNorm
-from gonio.parallel import spans
-from gonio.profile import largest_of_rounding, numerical_rank
-from gonio.similarity.measure import register
+from gonio.similarity.measures import register
 from gonio.similarity.rows import Angle, Inner
 from gonio.similarity.space import Space
 

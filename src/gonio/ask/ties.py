@@ -1,0 +1,210 @@
+"""Which pairs of labels can share the top, strictly above all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from gonio.ask.verdict import Verdict
+from gonio.ask.wins import ANSWERS
+from gonio.core.errors import GonioError
+from gonio.core.head import Head, Label
+from gonio.core.inputs import Observed
+from gonio.proofs.bulk import verify_all
+from gonio.proofs.certificates import Certificate, NeverTies, Ties, Undecided
+from gonio.search.proposals import NEVER, STAGE, STAGES, UNDECIDED, WINS
+from gonio.search.tie_program import around, by_program, why_open
+from gonio.search.tie_search import TieProposals, propose_ties
+from gonio.similarity.nearest import nearest_by_cosine
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+PROGRAMS = 2000  # undecided pairs that are put to one program each
+VACUOUS = 2.9  # from d about 3 log n on nearly every pair of a random head can tie (FACTS 1.7: n = 60, d = 12: 97 %)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CanTie:
+    """Every pair asked about: can the two share the top?
+
+    pairs     label indices, one pair a row; the columns below have one entry each
+    status    1 they can, 2 they cannot, 0 undecided (see `answers`)
+    margin    how far a tie is above all others, a proven lower bound; 0 for pairs that cannot tie; for undecided ones
+              about the most it can be, or infinity
+    note      how informative the question is at this width
+    """
+
+    head: Head
+    pairs: Int[np.ndarray, "pairs two"]
+    status: Int[np.ndarray, " pairs"]
+    margin: Float[np.ndarray, " pairs"]
+    note: str
+    interrupted: bool
+    _stage: Int[np.ndarray, " pairs"]
+    _proposals: TieProposals
+    _proofs: dict[int, Certificate] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """yes, no or undecided for each pair."""
+        return tuple(ANSWERS[int(s)] for s in self.status)
+
+    @property
+    def stage(self) -> tuple[str, ...]:
+        """What settled each pair."""
+        return tuple(STAGES[k] for k in self._stage)
+
+    @property
+    def share(self) -> float:
+        """The share of decided pairs that can tie."""
+        decided = self.status != UNDECIDED
+        return float((self.status[decided] == WINS).mean()) if decided.any() else float("nan")
+
+    def certificate(self, k: int) -> Certificate:
+        """The proof of pair number k."""
+        if k not in self._proofs:
+            self._proofs[k] = _proof(self.head, self._proposals, k, int(self.status[k]))
+        return self._proofs[k]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The result as columns, one entry a pair."""
+        first, second = self.pairs.T
+        return {
+            "first": [self.head.labels[i] for i in first],
+            "second": [self.head.labels[i] for i in second],
+            "can_tie": list(self.answers),
+            "margin": [float(m) for m in self.margin],
+            "stage": list(self.stage),
+        }
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        yes, no, rest = (int((self.status == s).sum()) for s in (WINS, NEVER, UNDECIDED))
+        return f"CanTie({len(self):,} pairs: {yes:,} can tie, {no:,} cannot, {rest:,} undecided)\n  {self.note}"
+
+
+@overload
+def can_tie(head: Head, a: Label, b: Label, *, on_progress: Callable | None = None) -> Verdict: ...
+@overload
+def can_tie(
+    head: Head, *, pairs: Any = None, nearest: int | None = None, on_progress: Callable | None = None
+) -> CanTie: ...
+def can_tie(
+    head: Head,
+    a: Label | None = None,
+    b: Label | None = None,
+    *,
+    pairs: Any = None,
+    nearest: int | None = None,
+    on_progress: Callable | None = None,
+) -> Verdict | CanTie:
+    """Can two labels share the top, both strictly above all others?
+
+    a and b can tie  iff  some input x has  score_a(x) = score_b(x) > score_j(x)  for all other j. Over all inputs and
+    without bias: iff the segment from w_a to w_b is an edge of the hull of the rows.
+
+    Give one pair (a, b), or `pairs` (a sequence of pairs), or `nearest=k`: every label with each of its k nearest
+    neighbours by cosine. For large d almost every pair can tie, and the answer says so.
+
+    >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
+    >>> can_tie(square, 0, 1).answer, can_tie(square, 0, 3).answer
+    ('yes', 'no')
+
+    Claims: NG26.edge
+    """
+    head.must_score("can_tie")
+    if head.link == "cosine":
+        raise GonioError("can_tie: the link is cosine, whose rows are compared with each other; ask about cosines.")
+    given = [x is not None for x in (a if b is None else (a, b), pairs, nearest)]
+    if sum(given) != 1 or (a is None) != (b is None):
+        raise GonioError("can_tie: give two labels, or pairs=, or nearest=; one of the three.")
+    if head.shape[0] < 2:
+        raise GonioError("can_tie: the head has one label; a tie needs two.")
+    if pairs is not None:
+        asked = _indices(head, pairs)
+    elif nearest is not None:
+        near, _ = nearest_by_cosine(head.rows, nearest)
+        asked = np.column_stack([np.repeat(np.arange(len(near)), near.shape[1]), near.reshape(-1)])
+        asked = np.unique(np.sort(asked, axis=1), axis=0)  # a pair found from both sides is asked once
+    else:
+        asked = _indices(head, [(a, b)])
+    problem = head.inputs.reduce(head.W, head.bias)
+    found = propose_ties(problem, asked, on_progress=on_progress)
+    status = found.status.copy()
+    proofs: dict[int, Certificate] = {}
+    decided = np.flatnonzero(status != UNDECIDED)
+    claims = [_proof(head, found, int(k), int(status[k])) for k in decided]
+    seen = verify_all(head, claims)
+    for j, k in enumerate(decided):
+        if j in seen.refused:
+            status[k] = UNDECIDED
+        else:
+            proofs[int(k)] = claims[j]
+    margin = np.where(status == WINS, found.margin, np.where(status == NEVER, 0.0, np.inf))
+    stage = np.where(status == UNDECIDED, STAGE["open"], found.stage)
+    for k in np.flatnonzero(status == UNDECIDED)[: 0 if found.interrupted else PROGRAMS]:
+        proof, margin[k] = by_program(head, problem, int(asked[k, 0]), int(asked[k, 1]))
+        if proof is not None:
+            status[k], proofs[int(k)] = (WINS if isinstance(proof, Ties) else NEVER), proof
+            stage[k] = STAGE["points" if isinstance(head.inputs, Observed) else "program"]
+        else:
+            proofs[int(k)] = Undecided(head.digest, int(asked[k, 0]), float(margin[k]), why_open(problem))
+    for x in (status, margin, stage):
+        x.flags.writeable = False
+    result = CanTie(head, found.pairs, status, margin, _note(head), found.interrupted, stage, found, proofs)
+    if a is None:
+        return result
+    names = [head.labels[i] for i in asked[0]]
+    question = f"can {names[0]!r} and {names[1]!r} share the top?"
+    return Verdict(head, question, ANSWERS[int(status[0])], result.certificate(0), float(margin[0]), result.note)
+
+
+def _indices(head: Head, pairs: Any) -> np.ndarray:
+    out = []
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise GonioError(f"can_tie: {pair!r} is not a pair of labels.")
+        i, j = head.index(pair[0]), head.index(pair[1])
+        if i == j:
+            raise GonioError(f"can_tie: {head.labels[i]!r} is one label; a tie needs two.")
+        out.append((i, j))
+    if not out:
+        raise GonioError("can_tie: no pair was given.")
+    return np.array(out, dtype=np.int64)
+
+
+def _note(head: Head) -> str:
+    n, d = head.shape
+    if d < VACUOUS * np.log(max(n, 2)):
+        return f"at width {d} for {n:,} labels a tie is a real restriction"
+    return (
+        f"at width {d} for {n:,} labels almost every two labels that can win can also tie, so a yes says little; how "
+        f"alike two labels are used is told by the correlation of their centred logits over your inputs"
+    )
+
+
+def _proof(head: Head, found: TieProposals, k: int, status: int) -> Certificate:
+    a, b = (int(i) for i in found.pairs[k])
+    if status == WINS:
+        x, y = _both_sides(head, found, k, a, b)
+        return Ties(head.digest, a, b, x, y)
+    if status == NEVER:
+        rivals, weights, both = found.support(k)
+        if isinstance(head.inputs, Observed):
+            return NeverTies(head.digest, a, b, rivals[:0], weights[:0], np.zeros(0))
+        return NeverTies(head.digest, a, b, rivals, weights, np.array(both))
+    why = "the search was stopped" if found.interrupted else "the search left it open; ask about this pair alone"
+    return Undecided(head.digest, a, np.inf, why)
+
+
+def _both_sides(head: Head, found: TieProposals, k: int, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two inputs around the proposed tie: at one a is not below b, at the other b is not below a."""
+    problem = found.ground.problem
+    z = found.direction(k)
+    return (z, z) if problem.shape == "points" else around(head, problem, z, float(found.margin[k]), a, b)

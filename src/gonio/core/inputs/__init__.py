@@ -1,0 +1,29 @@
+"""Which embeddings can reach a head: the sets (`sets`), and how they are written as text (`spellings`)."""
+
+from gonio.core.inputs.sets import (
+    AfterLayerNorm,
+    AfterRMSNorm,
+    AllInputs,
+    Box,
+    Inputs,
+    Nonnegative,
+    Observed,
+    Problem,
+    Shape,
+)
+from gonio.core.inputs.spellings import SPELLINGS, of, parse
+
+__all__ = [
+    "SPELLINGS",
+    "AfterLayerNorm",
+    "AfterRMSNorm",
+    "AllInputs",
+    "Box",
+    "Inputs",
+    "Nonnegative",
+    "Observed",
+    "Problem",
+    "Shape",
+    "of",
+    "parse",
+]

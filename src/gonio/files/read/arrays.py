@@ -1,0 +1,78 @@
+"""numpy files: .npy and .npz, memory-mapped where the file holds the numbers as they are; and arrays in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gonio.core import inputs as _inputs
+from gonio.core.archive import Archive, DictArchive, read_only
+from gonio.core.errors import LoadError
+from gonio.core.npz_archive import HEADER, NpzArchive, npy_header
+from gonio.core.row_table import Rows
+from gonio.files.read import names
+from gonio.files.read.head_draft import Draft
+
+
+def npy(path: Path, tensor: str | None = None) -> Draft:
+    """A table of label rows in a .npy file."""
+    with path.open("rb") as f:
+        shape, fortran, dtype, offset = npy_header(f.read(HEADER), str(path))
+    wanted = offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if path.stat().st_size < wanted:
+        raise LoadError(
+            f"load: {path} claims an array of shape {shape} and so {wanted:,} bytes; the file has "
+            f"{path.stat().st_size:,}. It was cut short; write it anew."
+        )
+    if len(shape) != 2 or 0 in shape:
+        raise LoadError(f"load: {path} has shape {shape}; a head needs two axes (labels, dim), neither empty.")
+    mapped = np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C").view(np.ndarray)
+    out = Draft(str(path), "npy", Rows(read_only(mapped), who=f"load: {path}"), bytes_read=mapped.nbytes)
+    out.decide("weight", "the array of the file")
+    out.decide("bias", "a .npy file holds one array, so none")
+    out.tensors, out.file = {"W": ""}, str(path)
+    return out
+
+
+def npz(path: Path, tensor: str | None = None) -> Draft:
+    """A head among the arrays of a .npz file; `labels`, `link`, `inputs` and `softcap` are read if they are there."""
+    return _draft(NpzArchive(path), tensor)
+
+
+def of_dict(arrays: Mapping[str, Any], tensor: str | None = None) -> Draft:
+    """A head among arrays in memory."""
+    bad = next((k for k, v in arrays.items() if not np.size(v) or np.asarray(v).dtype.kind == "O"), None)
+    if bad is not None:
+        raise LoadError(f"load: entry {bad!r} of the dict is empty or not a rectangular array of numbers or text.")
+    return _draft(DictArchive(arrays), tensor)
+
+
+def of_array(x: Any) -> Draft:
+    """A table of label rows in memory."""
+    out = Draft("an array", "array", Rows(x, who="load"))
+    out.decide("weight", "the array given")
+    out.bytes_read = out.rows.stored.nbytes
+    return out
+
+
+def _draft(archive: Archive, tensor: str | None) -> Draft:
+    out = names.draft(archive, tensor)
+    texts = {k: e for k, e in archive.entries.items() if e.dtype.startswith("str")}
+    if "labels" in texts and len(texts["labels"].shape) == 1:
+        out.labels = [str(x) for x in archive.read("labels")]
+        out.decide("labels", "the array `labels` of the file")
+    for part in ("link", "inputs", "trained"):
+        if part in texts and not texts[part].shape:
+            value = str(archive.read(part)[()])
+            if part == "inputs" and value.startswith("observed"):
+                continue  # a file must not make us open another
+            setattr(out, part, _inputs.parse(value) if part == "inputs" else value)
+            out.decide(part, f"the entry `{part}` of the file")
+    cap = archive.entries.get("softcap")
+    if cap is not None and not cap.shape and "float" in cap.dtype:
+        out.softcap = float(archive.read("softcap")[()])
+        out.decide("softcap", "the entry `softcap` of the file")
+    return out

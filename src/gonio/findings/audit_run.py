@@ -1,0 +1,243 @@
+"""The audit itself: every question once, in order; what is finished is kept whatever happens to the rest."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gonio.core.errors import GonioError
+from gonio.core.head import Head
+from gonio.core.renderers import rendered
+from gonio.core.version import __version__
+from gonio.findings.anomalies import odd
+from gonio.findings.cosine_findings import cosine
+from gonio.findings.describe import what
+from gonio.findings.factor_findings import factor_model, is_factor_model
+from gonio.findings.finding import SECTIONS, Finding
+from gonio.findings.measures_instead import instead
+from gonio.findings.possible_outputs import possible
+from gonio.findings.subject import Subject
+
+VERSION = 2  # of the JSON: raised when a field changes its meaning
+QUESTIONS: dict[str, Callable[[Subject], Iterator[Finding]]] = {
+    "head": what,
+    "cosine": cosine,
+    "possible": possible,
+    "instead": instead,
+    "odd": odd,
+    "answer": factor_model,
+}
+# The findings that can be warnings, and for which heads they are looked for at all.
+WARNINGS: dict[str, Callable[[Subject], str]] = {
+    "shape": lambda s: "",
+    "twins": lambda s: "",
+    "zero-rows": lambda s: "",
+    "anisotropy": lambda s: "",
+    "hubness": lambda s: "",
+    "norms": lambda s: "" if s.frequencies is not None else "it needs --frequencies",
+    "never-wins": lambda s: _needs_link(s, ("softmax", "dot")),
+    "padded-wins": lambda s: _needs_link(s, ("softmax", "dot")),
+    "never-on": lambda s: _needs_link(s, ("sigmoid",)),
+    "never-off": lambda s: _needs_link(s, ("sigmoid",)),
+    "impossible-sets": lambda s: (
+        _needs_link(s, ("sigmoid",)) or ("" if s.label_sets is not None else "it needs --sets")
+    ),
+    "never-first": lambda s: _needs_users(s),
+    "never-shown": lambda s: _needs_users(s),
+    "constant-columns": lambda s: _needs_users(s),
+}
+
+
+def _needs_link(s: Subject, links: tuple[str, ...]) -> str:
+    return "" if s.head.link in links else f"it is about the link {' or '.join(links)}, and this is {s.head.link}"
+
+
+def _needs_users(s: Subject) -> str:
+    return "" if is_factor_model(s.head) else "it is about factor models (--users, --items)"
+
+
+def check_keys(keys: Sequence[str], s: Subject) -> None:
+    """Complain about a key that names no finding, or none that this head can have: it would pass silently."""
+    for key in keys:
+        if key == "any":
+            continue
+        if key not in WARNINGS:
+            near = difflib.get_close_matches(key, WARNINGS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are any, {', '.join(WARNINGS)}."
+            raise GonioError(f"audit: --fail-on names {key!r}, which is no finding; {hint}")
+        why = WARNINGS[key](s)
+        if why:
+            raise GonioError(f"audit: --fail-on names {key!r}, which this head cannot have: {why}.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Everything found about one head.
+
+    findings      in order of section
+    seconds       how long each question took
+    unfinished    questions that an interrupt cut off
+    """
+
+    head: Head
+    findings: tuple[Finding, ...]
+    seconds: dict[str, float]
+    unfinished: tuple[str, ...]
+    given: dict[str, int]
+
+    def __getitem__(self, key: str) -> Finding:
+        """The first finding of that key."""
+        for f in self.findings:
+            if f.key == key:
+                return f
+        raise KeyError(key)
+
+    def section(self, name: str) -> tuple[Finding, ...]:
+        """The findings of one section."""
+        return tuple(f for f in self.findings if f.section == name)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings worth acting on."""
+        return tuple(f for f in self.findings if f.state == "warning")
+
+    def failing(self, keys: list[str]) -> tuple[Finding, ...]:
+        """The warnings among the named findings; "any" names all of them."""
+        return tuple(f for f in self.warnings if f.key in keys or "any" in keys)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit in plain values: docs/audit.schema.json describes it."""
+        h = self.head
+        return {
+            "format": "gonio audit",
+            "version": VERSION,
+            "gonio": __version__,
+            "head": {
+                "digest": h.digest,
+                "labels": h.shape[0],
+                "dim": h.shape[1],
+                "link": h.link,
+                "inputs": str(h.inputs),
+                "place": h.source.place if h.source else None,
+            },
+            "given": dict(self.given),
+            "sections": dict(SECTIONS),
+            "findings": [_plain(f.to_dict()) for f in self.findings],
+            "unfinished": list(self.unfinished),
+            "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The audit as JSON text, written to a file where one is named."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            _write(path, text + "\n")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The audit as one self-contained page, written to a file where one is named."""
+        text = rendered(self, "html")
+        if path is not None:
+            _write(path, text)
+        return text
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "summary")
+
+    def __repr__(self) -> str:
+        n, d = self.head.shape
+        stopped = f", stopped before {', '.join(self.unfinished)}" if self.unfinished else ""
+        said = "; ".join(f.title for f in self.warnings[:3]) or "nothing worth acting on"
+        return f"Audit({n:,} labels x {d}, link {self.head.link}: {len(self.findings)} findings{stopped})\n  {said}"
+
+
+def audit(
+    head: Head,
+    embeddings: Any = None,
+    frequencies: Any = None,
+    pairs: Any = None,
+    label_sets: Any = None,
+    *,
+    k: int = 10,
+    seed: int = 0,
+    popularity: Any = None,
+    fail_on: Sequence[str] = (),
+    on_question: Callable[[int, int, str], None] | None = None,
+) -> Audit:
+    """Everything gonio knows, asked once, in order, for one head.
+
+    Parameters
+    ----------
+    embeddings : states that reach the head, one a row: what similarity is measured over
+    frequencies : how often each label occurs, in label order, or a dict by name
+    pairs : pairs of labels whose cosine you care about; otherwise the most similar one found
+    label_sets : the label sets of a data set (sigmoid heads): which can never be output?
+    k : how many neighbours a list has
+    popularity : for factor models, how often each item was touched
+    fail_on : findings that you will ask `failing` about; one that does not exist, or not for this head, is an error
+
+    An interrupt (Ctrl-C) keeps what is finished.
+
+    >>> head = Head([[1, 0.5], [0.5, 1], [-1, 0.4], [-0.8, -0.8], [0.9, -1.2]], link="softmax")
+    >>> audit(head)["never-wins"].value
+    0
+    """
+    s = Subject.of(head, embeddings, frequencies, pairs, label_sets, k, seed, popularity)
+    check_keys(fail_on, s)
+    findings: list[Finding] = []
+    seconds: dict[str, float] = {}
+    unfinished: list[str] = []
+    names = [name for name in QUESTIONS if name != "answer" or is_factor_model(head)]
+    for place, name in enumerate(names):
+        if on_question is not None:
+            on_question(place, len(names), SECTIONS[name].lower())
+        began = time.perf_counter()
+        try:
+            for finding in QUESTIONS[name](s):
+                findings.append(finding)
+        except KeyboardInterrupt:
+            unfinished = names[place:]
+            break
+        except GonioError as e:
+            findings.append(Finding(f"{name}-failed", "open", f"{SECTIONS[name]}: not answered", "open", None, str(e)))
+        seconds[name] = time.perf_counter() - began
+    if on_question is not None and not unfinished:
+        on_question(len(names), len(names), "done")
+    for k, name in enumerate(unfinished):
+        says = "The audit was stopped before this was answered" + (" in full." if k == 0 else ".")
+        title = f"{SECTIONS[name]}: not {'finished' if k == 0 else 'asked'}"
+        findings.append(Finding(f"{name}-stopped", "open", title, "open", None, says))
+    order = list(SECTIONS)
+    findings.sort(key=lambda f: order.index(f.section))
+    given = {
+        "embeddings": 0 if s.embeddings is None else len(s.embeddings),
+        "frequencies": 0 if s.frequencies is None else len(s.frequencies),
+        "pairs": len(s.pairs),
+        "label_sets": 0 if s.label_sets is None else len(s.label_sets),
+    }
+    return Audit(head, tuple(findings), seconds, tuple(unfinished), given)
+
+
+def _plain(x: Any) -> Any:
+    """Values that JSON can hold: no NaN, no infinity, no numpy."""
+    if isinstance(x, dict):
+        return {str(k): _plain(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_plain(v) for v in x]
+    if hasattr(x, "item") and not isinstance(x, str):
+        x = x.item()
+    if isinstance(x, float) and (x != x or x in (float("inf"), float("-inf"))):
+        return None
+    return x
+
+
+def _write(path: str | Path, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise GonioError(f"audit: {path} cannot be written ({e.strerror}); choose another place.") from None

@@ -1,5 +1,0 @@
-"""The output head of an ONNX model, told from its graph; only what follows the product is run, in a process apart."""
-
-from gonio.load.onnx.head import draft
-
-__all__ = ["draft"]

@@ -1,0 +1,126 @@
+"""Thousands of certificates at once: all wins and ties in one product of their embeddings with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from gonio.core.head import Head
+from gonio.core.parallel import in_threads
+from gonio.proofs.certificates import Certificate, CertificateError, Ties, Wins
+from gonio.proofs.margins import POINTS, Places, least_margins
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Verified:
+    """One entry a certificate: the margin or bound it proves, NaN where it was refused; and why, by its place."""
+
+    bounds: Float[np.ndarray, " certificates"]
+    refused: dict[int, str]
+
+    def __repr__(self) -> str:
+        good = len(self.bounds) - len(self.refused)
+        first = next(iter(self.refused.values()), "none refused")
+        return f"Verified({good:,} of {len(self.bounds):,} certificates)\n  {first}"
+
+
+def verify_all(head: Head, certificates: Sequence[Certificate]) -> Verified:
+    """What each certificate proves about the head, as its `verify` would tell; nothing is raised.
+
+    Wins and ties are screened together in float32 with a bound on the rounding: the cost is one product of all their
+    embeddings with all rows. The margins given for them are proven, and may be smaller than `verify` proves alone.
+    """
+    bounds = np.full(len(certificates), np.nan)
+    refused: dict[int, str] = {}
+    several = [k for k, c in enumerate(certificates) if isinstance(c, (Wins, Ties))]
+    others = [k for k, c in enumerate(certificates) if not isinstance(c, (Wins, Ties))]
+
+    def one(k: int) -> None:
+        try:
+            bounds[k] = certificates[k].verify(head)
+        except CertificateError as e:
+            refused[k] = str(e)
+
+    head.digest  # noqa: B018  computed once, before threads ask for it
+    with threadpool_limits(1, "blas"):  # many small matrices: a thread each, and no barriers inside
+        in_threads(one, others)
+    for start in range(0, len(several), POINTS):
+        _wins_and_ties(head, certificates, several[start : start + POINTS], bounds, refused)
+    bounds.flags.writeable = False
+    return Verified(bounds, dict(sorted(refused.items())))
+
+
+def _wins_and_ties(
+    head: Head, certificates: Sequence[Certificate], which: list[int], bounds: np.ndarray, refused: dict[int, str]
+) -> None:
+    xs: list[np.ndarray] = []
+    labels: list[int] = []
+    but: list[Any] = []
+    spots: list[tuple[int, int]] = []  # (certificate, its first embedding)
+    for k in which:
+        c = certificates[k]
+        try:
+            if isinstance(c, Ties):
+                c._check(head, c.a, c.b)
+            else:
+                c._check_label(head)  # type: ignore[attr-defined]
+            for x in (c.x, c.y) if isinstance(c, Ties) else (c.x,):  # type: ignore[attr-defined]
+                if x.shape != (head.shape[1],):
+                    raise c._refuse(f"x has shape {x.shape}; the head has width {head.shape[1]}.")
+        except CertificateError as e:
+            refused[k] = str(e)
+            continue
+        spots.append((k, len(xs)))
+        if isinstance(c, Ties):
+            xs += [c.x, c.y]
+            labels += [c.b, c.a]
+            but += [(c.a,), (c.b,)]
+        elif isinstance(c, Wins):
+            xs.append(c.x)
+            labels.append(c.label)
+            but.append(c.equals)
+    if not spots:
+        return
+    places = Places(head.inputs, np.stack(xs).astype(np.float64))
+    outside = places.outside()
+    margins = np.full(len(xs), np.nan)
+    inside = np.delete(np.arange(len(xs)), list(outside))
+    if len(inside):
+        there = Places(head.inputs, places.x[inside])
+        margins[inside] = least_margins(head, np.array(labels)[inside], there, [but[i] for i in inside])
+    for k, at in spots:
+        c = certificates[k]
+        try:
+            if isinstance(c, Ties):
+                two = Places(head.inputs, places.x[at : at + 2])
+                why = outside.get(at) or outside.get(at + 1)
+                bounds[k] = c._judge(head, two, margins[at : at + 2]) if why is None else np.nan
+            else:
+                why = outside.get(at)
+                # One alone is looked at with more care, and names who beats it.
+                bounds[k] = margins[at] if why or margins[at] > 0 else c.verify(head)
+            if why is not None:
+                raise c._refuse(f"x is not among the inputs of the head: {why}.")
+        except CertificateError as e:
+            bounds[k] = np.nan
+            refused[k] = str(e)
+
+
+def compact(head: Head, certificates: Sequence[Certificate]) -> list[Certificate]:
+    """The same certificates, with the embeddings of wins rounded to float32 wherever the rounded ones still win."""
+    out = list(certificates)
+    wide = [k for k, c in enumerate(out) if isinstance(c, Wins) and c.x.dtype != np.float32]
+    with np.errstate(all="ignore"):
+        narrow = [replace(out[k], x=out[k].x.astype(np.float32)) for k in wide]  # type: ignore[attr-defined]
+    seen = verify_all(head, narrow)
+    for place, (k, c) in enumerate(zip(wide, narrow, strict=True)):
+        if place not in seen.refused:
+            out[k] = c
+    return out

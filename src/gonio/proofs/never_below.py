@@ -1,0 +1,234 @@
+"""The proof that a mean of rivals is never below a label.
+
+It is enough that D.z + B >= 0 on the inputs (see `mean`). Often that holds with room to spare. But over all inputs D
+must vanish exactly, and rounded weights never make it: it is then proven that exact weights exist near them.
+With A the columns whose weights may move, R ~ A^-1, |I - RA| <= q < 1 and y = |R D|, the exact weights lie within
+y + q max(y)/(1 - q) of the rounded ones, row by row. Where A is not square and regular, the system is solved in
+whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gonio.core.inputs import AfterLayerNorm
+from gonio.proofs import exact_numbers
+from gonio.proofs.exact_numbers import Dyadic
+from gonio.proofs.margins import SLACK, TINY, UNIT
+from gonio.proofs.rival_mean import FINE, LONG, Mean, Sums, exact_supremum, is_ball, sides, sums, supremum
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+NEAR = 1e-6  # stored weights farther than this from exact ones were not found by rounding
+NOISE = 1e-9  # a D_k this small against its terms is meant to vanish
+LARGEST = 1 << 20  # entries (rivals x dim) that are looked at in whole numbers: about two seconds
+
+
+def proven(mean: Mean) -> float | None:
+    """An upper bound <= 0 of sum_j w_j (score_i - score_j) / sum_j w_j over the inputs; None where none was proven.
+
+    Cost: rivals x dim where there is room to spare; the inverse of a dim x dim matrix and two products for exact
+    weights near the stored ones; whole numbers where the rivals are too few for that.
+    """
+    with np.errstate(all="ignore"):
+        s = sums(mean)
+        value = supremum(mean.head, s)
+        if value <= 0:
+            return value / mean.scale * (1 - 1e-12)
+        if is_ball(mean.head):
+            near = _downhill(mean, s)
+            value = supremum(mean.head, sums(near))
+            if value <= 0:
+                return value / near.scale * (1 - 1e-12)
+        must = _conditions(mean, s)
+    if must is None:  # D does not vanish: over a ball the stored weights may still meet B = sqrt(d) |D| exactly
+        found = _as_stored(mean) if is_ball(mean.head) else None
+        return None if found is None else found / mean.scale * (1 - 1e-12) + 0.0
+    with np.errstate(all="ignore"):
+        # corner.D + B is either met with room to spare or made to vanish as well: the likelier is tried first.
+        scale = float(np.abs(must.corner) @ s.size) + s.weight
+        tight = bool(abs(must.corner @ s.D + s.B) <= NOISE * scale)
+        found = _enclosed(mean, s, must, tight and scale > 0)
+        if found is None and scale > 0:
+            found = _enclosed(mean, s, must, not tight)
+    if found is None:
+        found = _solved(mean, must)
+    return None if found is None else found / mean.scale * (1 - 1e-12) + 0.0
+
+
+def _downhill(mean: Mean, s: Sums) -> Mean:
+    """Weights within NEAR of the stored ones, one step down the slope of  sqrt(d) |D| - B.
+
+    Weights on the very edge of a proof, B = sqrt(d) |D|, fail by their rounding; a small step has room to spare.
+    """
+    r = s.D - s.D.mean() if isinstance(mean.head.inputs, AfterLayerNorm) else s.D
+    norm = np.sqrt((r * r).sum())
+    rows, c, _ = mean.columns(np.arange(len(mean.rivals)))
+    slope = (math.sqrt(len(r)) * (rows @ r) / norm - c).astype(float)
+    step = slope * (NEAR / 2 / np.abs(slope).max())
+    moved = np.where(mean.free, mean.weights - step, np.maximum(mean.weights - step, mean.weights / 2))
+    return replace(mean, weights=moved) if np.isfinite(moved).all() else mean
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """What the weights must meet: D_k = 0 for k in `zero`, sign_k D_k >= 0 for the others, corner.D + B >= 0."""
+
+    zero: Int[np.ndarray, " some"]
+    sign: Int[np.ndarray, " dim"]
+    corner: Float[np.ndarray, " dim"]
+    reference: int | None  # after a LayerNorm D counts up to a constant: D_k - D_reference stands for D_k
+
+
+def _conditions(mean: Mean, s: Sums) -> Conditions | None:
+    """The linear conditions under which D.z + B >= 0 on the inputs, chosen by where D nearly vanishes.
+
+    None where the weights are too far from meeting them for rounding to be the cause.
+    """
+    low, high = sides(mean.head)
+    D, size, reference = s.D.astype(float), s.size.astype(float), None
+    if isinstance(mean.head.inputs, AfterLayerNorm):
+        dead = np.flatnonzero(mean.head.inputs.gain == 0)
+        reference = int(dead[0]) if len(dead) else len(D) - 1
+        D, size = D - D[reference], size + size[reference]
+        size[reference] = 0
+    counts = (s.size > 0) & (low != high) if reference is None else size > 0
+    up, down = counts & np.isinf(high), counts & np.isinf(low)
+    too_far = np.where(up, -D, 0) > NEAR * size
+    if (too_far | (np.where(down, D, 0) > NEAR * size)).any():
+        return None
+    vanish = (counts & (np.abs(D) <= NOISE * size)) | (up & (D <= 0)) | (down & (D >= 0))
+    sign = np.where(counts & ~vanish, np.sign(D), 0).astype(np.int64)
+    corner = np.where(sign > 0, low, np.where(sign < 0, high, np.where(low == high, low, 0.0)))
+    return Conditions(np.flatnonzero(vanish), sign, corner, reference)
+
+
+def _enclosed(mean: Mean, s: Sums, must: Conditions, last: bool) -> float | None:
+    """-(corner.D + B), rounded up, at exact weights that meet the conditions; it vanishes too where `last`."""
+    t = len(must.zero) + last
+    m = len(mean.rivals)
+    if m <= t:
+        return None
+    order = np.argsort(-np.abs(mean.weights), kind="stable")[: 4 * t + 8]
+    rows, c, terms = mean.columns(order)
+    D, error, size = s.D, s.error, np.abs(rows)
+    if must.reference is not None:
+        k = [must.reference]
+        D, error = D - D[k], error + error[k] + FINE * (np.abs(D) + np.abs(D[k]))
+        rows, size = rows - rows[:, k], size + size[:, k]
+    # corner.D + B stands last, as one coordinate more.
+    edge = must.corner.astype(LONG)
+    rows = np.column_stack([rows, rows @ edge + c])
+    size = np.column_stack([size, (len(edge) + 8) * (size @ np.abs(edge) + terms)])
+    value = edge @ np.where(edge != 0, D, 0) + LONG(s.B)
+    wide = np.abs(edge) @ np.where(edge != 0, s.size, 0) + abs(s.B)
+    doubt = np.abs(edge) @ np.where(edge != 0, error, 0) + s.wrong + (len(edge) + 8) * FINE * wide
+    D, error = np.append(D, value), np.append(error, doubt * SLACK)
+    zero = np.append(must.zero, len(edge)) if last else must.zero
+
+    moved, keep = np.zeros(0), np.zeros(0, np.int64)
+    if t:
+        table, terms = rows[:, zero].T.astype(float), size[:, zero].T.astype(float)
+        # With one column to spare, the largest weight is the one that stays as it is.
+        keep = np.arange(1, t + 1) if m == t + 1 else _independent(table * np.abs(mean.weights[order]), t)
+        if keep is None:
+            return None
+        found = _distance(table[:, keep], (UNIT + 4 * FINE) * terms[:, keep] + TINY, D[zero], error[zero])
+        weights, free = mean.weights[order[keep]], mean.free[order[keep]]
+        if found is None or not (found <= NEAR).all() or not (free | (found < weights)).all():
+            return None
+        moved = found
+    # What has a sign must keep it when the weights move to the exact ones.
+    stay = np.flatnonzero(must.sign)
+    give = moved @ (np.abs(rows[keep]) + 8 * FINE * size[keep]).astype(float) * SLACK
+    if not (must.sign[stay] * D[stay] - error[stay] >= give[stay]).all():
+        return None
+    if last:
+        return 0.0
+    least = float(value) - (float(doubt) + float(give[-1])) * SLACK - 4 * UNIT * abs(float(value))
+    return -least if least >= 0 else None
+
+
+def _independent(table: np.ndarray, t: int) -> np.ndarray | None:
+    """The t columns that a pivoted QR decomposition takes first."""
+    from scipy.linalg import qr
+
+    return np.asarray(qr(table, mode="r", pivoting=True)[-1][:t]) if np.isfinite(table).all() else None
+
+
+def _distance(A: np.ndarray, A_error: np.ndarray, D: np.ndarray, error: np.ndarray) -> np.ndarray | None:
+    """For every matrix within A_error of A and vector within `error` of D, a bound of |its solution of A e = -D|."""
+    t = len(D)
+    try:
+        R = np.linalg.inv(A)
+    except np.linalg.LinAlgError:
+        return None
+    size, residual = np.abs(R), D.astype(float)
+    q = np.abs(np.eye(t) - R @ A).sum(axis=1)
+    q = (q + (t + 4) * UNIT * (size @ np.abs(A).sum(axis=1) + 1) + size @ A_error.sum(axis=1)) * SLACK
+    y = np.abs(R @ residual) + size @ ((t + 8) * UNIT * np.abs(residual) + error.astype(float))
+    y = y * SLACK + TINY
+    return (y + q * (y.max() / (1 - q.max()))) * SLACK if q.max() < 1 else None
+
+
+def _as_stored(mean: Mean) -> float | None:
+    """The supremum of -(D.z + B) for the stored weights as they are, in whole numbers, if it is at most 0."""
+    if len(mean.rivals) * mean.head.shape[1] > LARGEST:
+        return None
+    given = Dyadic.of(mean.weights)
+    value = exact_supremum(mean.head, given.whole, *mean.exactly())
+    return None if value is None else math.ldexp(value, given.exponent)
+
+
+def _solved(mean: Mean, must: Conditions) -> float | None:
+    """As `_enclosed`, in whole numbers: first the stored weights as they are, then the exact ones near them."""
+    if len(mean.rivals) * mean.head.shape[1] > LARGEST:
+        return None
+    value = _as_stored(mean)
+    if value is not None:
+        return value
+    rows, c = mean.exactly()
+    given = Dyadic.of(mean.weights)
+    columns = rows - rows[:, [must.reference]] if must.reference is not None else rows
+    last = (columns @ Dyadic.of(must.corner) + c).whole[None, :]
+
+    def met(table: np.ndarray) -> np.ndarray | None:
+        """Whole-number weights in ratios near the stored ones, at which the rows of the table vanish."""
+        if min(table.shape) > exact_numbers.LIMIT or not table.size:
+            return None
+        solved = exact_numbers.kernel_near(Dyadic(table, 0), mean.weights)
+        largest = int(np.argmax(np.where(mean.free, -np.inf, mean.weights)))
+        if solved is None or solved[largest] <= 0:
+            return None
+        if any(v < 0 for v, free in zip(solved, mean.free, strict=True) if not free):
+            return None
+        ratios = np.array([exact_numbers.rounded(v, solved[largest], up=True) for v in solved])
+        near = np.abs(ratios * mean.weights[largest] - mean.weights) <= NEAR
+        return np.array(solved, dtype=object) if near.all() else None
+
+    zero = columns[:, must.zero].whole.T
+    for table in (zero, np.vstack([zero, last])):
+        weights = met(table)
+        if weights is not None and exact_supremum(mean.head, weights, rows, c) is not None:
+            return 0.0
+    # Too much was asked for: only what has the wrong sign need vanish, a coordinate after the other.
+    low, high = sides(mean.head)
+    up, down = np.isinf(high) | (low == 0), np.isinf(low) | (high == 0)
+    weights, active = given.whole, must.zero[np.isinf(low[must.zero]) & np.isinf(high[must.zero])]
+    for _ in range(len(low)):
+        D = np.array([(v > 0) - (v < 0) for v in np.dot(weights, columns.whole).tolist()])
+        wrong = np.setdiff1d(np.flatnonzero((D < 0) & up | (D > 0) & down), active)
+        if not len(wrong):
+            return None
+        active = np.append(active, wrong)
+        weights = met(columns[:, active].whole.T)
+        if weights is None:
+            return None
+        if exact_supremum(mean.head, weights, rows, c) is not None:
+            return 0.0
+    return None

@@ -1,0 +1,64 @@
+"""Who wins and who ties where only the given embeddings count: a look at each of them, proven whatever the rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gonio.core.head import Head
+from gonio.core.inputs import Observed
+from gonio.core.parallel import spans
+from gonio.proofs.margins import SLACK, TINY, UNIT, Places, beats
+
+POINTS = 1024
+
+
+def most(head: Head, label: int, rivals: np.ndarray) -> float:
+    """The most by which the label is above the best of its rivals, rounded up; all labels that are not its equals, if
+    none are named.
+
+    Positive where it wins at one of the embeddings, or may. Cost: embeddings x rivals x dim.
+    """
+    assert isinstance(head.inputs, Observed)
+    n, d = head.shape
+    js = rivals if len(rivals) else np.setdiff1d(np.arange(n), [label, *head.equals(label)])
+    if not len(js):
+        return np.inf
+    rows, bias = _rows(head, js, label)
+    out = -np.inf
+    for a, b in spans(len(head.inputs.F), POINTS):
+        F = head.inputs.F[a:b].astype(np.float64)
+        with np.errstate(all="ignore"):
+            value = F @ rows.T + bias  # label less rival
+            bound = ((d + 8) * UNIT * (np.abs(F) @ np.abs(rows).T + np.abs(bias))) * SLACK + TINY
+            upper = (value + bound).min(axis=1)
+        for i in np.flatnonzero(~(upper <= 0)):
+            places = Places(head.inputs, F[i : i + 1])
+            near = np.flatnonzero(~(value[i] - bound[i] > 0))
+            exact = [-float(beats(head, int(js[k]), np.array([label]), places, 0)[0]) for k in near]
+            upper[i] = min([float(upper[i]), *exact]) if not np.isnan(upper[i]) else min([np.inf, *exact])
+        out = max(out, float(upper.max()))
+    return out
+
+
+def tied(head: Head, a: int, b: int, rivals: np.ndarray) -> int | None:
+    """The first embedding at which the two may share the top above all rivals (all labels, if none are named)."""
+    assert isinstance(head.inputs, Observed)
+    n, d = head.shape
+    js = rivals if len(rivals) else np.setdiff1d(np.arange(n), [a, b])
+    rows, bias = _rows(head, np.array([b]), a)
+    F = head.inputs.F.astype(np.float64)
+    with np.errstate(all="ignore"):
+        value = F @ rows[0] + bias[0]
+        bound = (d + 8) * UNIT * (np.abs(F) @ np.abs(rows[0]) + np.abs(bias[0])) * SLACK + TINY
+    for i in np.flatnonzero(~(np.abs(value) > bound)):
+        places = Places(head.inputs, F[i : i + 1])
+        apart = beats(head, a, np.array([b]), places, 0)[0] > 0 or beats(head, b, np.array([a]), places, 0)[0] > 0
+        if not apart and not any(beats(head, int(j), np.array([a]), places, 0)[0] >= 0 for j in js):
+            return int(i)
+    return None
+
+
+def _rows(head: Head, js: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = head.rows[[label]].astype(np.float64) - head.rows[js].astype(np.float64)
+    bias = np.zeros(len(js)) if head.bias is None else head.bias[label].astype(np.float64) - head.bias[js]
+    return rows, bias

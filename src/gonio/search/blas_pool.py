@@ -1,0 +1,81 @@
+"""Two or more threads with one BLAS thread each: no barriers inside a product, and Ctrl-C between pieces of work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.linalg.cython_lapack  # noqa: F401  compiled kernels call its BLAS, which must be there to be limited
+from threadpoolctl import ThreadpoolController
+
+from gonio.core.parallel import cores
+
+Report = Callable[[int, int, str], None]  # labels decided, labels asked, what is being done
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for the BLAS libraries takes milliseconds: once is enough
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS uses one thread: on small products its threads only wait for each other."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+class Crew:
+    """A pool of threads for the length of one question; use it as a context manager."""
+
+    def __init__(self) -> None:
+        self.size = cores()
+        self.local = threading.local()
+
+    def __enter__(self) -> Crew:
+        self.limits = one_blas_thread()
+        self.limits.__enter__()
+        self.pool = ThreadPoolExecutor(self.size)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.limits.__exit__(None, None, None)
+
+    def run(
+        self, job: Callable[[Any], Any], items: Iterable[Any], after: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """`job` on every item, results in order; `after` is called in the caller's thread as pieces are finished.
+
+        An interrupt drops what has not begun, waits for what has, and is raised again.
+        """
+
+        def quietly(x: Any) -> Any:
+            with np.errstate(all="ignore"):  # a thread starts with numpy's own settings, whatever its parent's are
+                return job(x)
+
+        futures: list[Future] = [self.pool.submit(quietly, x) for x in items]
+        try:
+            waiting = set(futures)
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2 if after else None, return_when=FIRST_COMPLETED)
+                for f in done:
+                    f.result()
+                if after:
+                    after()
+        except BaseException:
+            for f in futures:
+                f.cancel()
+            wait(futures)
+            raise
+        return [f.result() for f in futures]
+
+    def buffer(self, name: str, size: int) -> np.ndarray:
+        """A float32 scratch array of this thread, kept from piece to piece."""
+        held = getattr(self.local, name, None)
+        if held is None or len(held) < size:
+            held = np.empty(size, np.float32)
+            setattr(self.local, name, held)
+        return held[:size]

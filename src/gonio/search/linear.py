@@ -1,0 +1,66 @@
+"""One linear program for one question: what the search left open over polyhedral inputs.
+
+Win:  max t  with  (V_i - V_j).z + c_i - c_j >= t  for all j != i,  t <= 1,  z in the set.
+Tie:  the same for label a against all but b, with  (V_a - V_b).z + c_a - c_b = 0.
+
+t > 0 gives an input; otherwise the multipliers of the rivals are the weights of a combination that is nowhere below.
+The solver only proposes: `verify` decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gonio.core.inputs import Problem
+
+LARGEST = 20_000_000  # entries of the constraint matrix: beyond, one program takes too long
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Either an input z, or rivals and weights with the two labels' shares of a tie."""
+
+    z: np.ndarray | None
+    rivals: np.ndarray
+    weights: np.ndarray
+    share: float
+
+
+def can_pose(problem: Problem) -> bool:
+    """Whether the set is one that a linear program can describe, and the program of a bearable size."""
+    return problem.shape in ("space", "orthant", "box") and problem.V.size <= LARGEST
+
+
+def solve(problem: Problem, a: int, b: int | None = None) -> Found | None:
+    """The answer of one program about label a, or about the pair a and b; None where the solver gives up."""
+    from scipy.optimize import linprog
+
+    n, d = problem.V.shape
+    rivals = np.delete(np.arange(n), [a] if b is None else [a, b])
+    V, c = problem.V.astype(np.float64), problem.c
+    scale = float(np.abs(V).max()) or 1.0  # the solver's tolerances are absolute
+    A = np.column_stack([(V[rivals] - V[a]) / scale, np.ones(len(rivals))])
+    room = (c[a] - c[rivals]) / scale
+    low, high = {
+        "space": (np.full(d, -np.inf), np.full(d, np.inf)),
+        "orthant": (np.zeros(d), np.full(d, np.inf)),
+        "box": (problem.low, problem.high),
+    }[problem.shape]
+    assert low is not None
+    assert high is not None
+    equal = {} if b is None else {"A_eq": np.r_[(V[a] - V[b]) / scale, 0.0][None], "b_eq": [(c[b] - c[a]) / scale]}
+    bounds = [*zip(low, high, strict=True), (None, 1.0)]
+    found = linprog(np.r_[np.zeros(d), -1.0], A_ub=A, b_ub=room, bounds=bounds, method="highs", **equal)
+    if found.status != 0 or found.x is None:
+        return None
+    if found.x[-1] > 1e-12:
+        return Found(found.x[:-1], rivals[:0], np.zeros(0), 0.0)
+    weights = np.maximum(0.0, -found.ineqlin.marginals)
+    used = np.flatnonzero(weights > 1e-12)
+    total = weights[used].sum()
+    if not total > 0:
+        return None
+    share = 0.0 if b is None else float(found.eqlin.marginals[0]) / total
+    return Found(None, rivals[used], weights[used] / total, share)

@@ -1,0 +1,254 @@
+"""For every label of a head: can it win? The engine proposes; certificates verify.
+
+Label i wins  iff  some z of the problem's set has  (V_i - V_j).z + c_i - c_j > 0  for all j != i.
+
+Stages: 0 whiten; 1 accept those that win in their own direction (`triangle`), find a ball inside the hull
+(`inscribed`); 2 cutting planes with the aim pushed out by 2 % (`cuts`); 3 tilting (`tilt`); 4, 5 cutting planes with
+the aim pushed out by 1e-6 and 1e-9. What is left is undecided, with a bound of its margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gonio.core.inputs import Problem
+from gonio.core.parallel import spans
+from gonio.search.blas_pool import Crew, Report
+from gonio.search.cone import UNIT, pose
+from gonio.search.cuts import Cutter, Targets
+from gonio.search.equal import Equal, equal_rows
+from gonio.search.exponential_tilting import WIDE, Tilter
+from gonio.search.inscribed import Ball, inscribed
+from gonio.search.own_direction import accept
+from gonio.search.points import best_margins
+from gonio.search.proposals import NEVER, STAGE, UNDECIDED, WINS, Ground, Proposals, from_own
+from gonio.search.whitening import Space, prepare
+
+HOT = 2500
+LEAD = 8  # one label in so many goes first
+NEAR = 0.1  # of the squared distance from the centre: what counts as one cluster
+MANY = 0.15  # of the labels: then most directions lose to a few long rows, and these are asked first
+
+
+class Ledger:
+    """What has been settled so far, for all rows; the only thing that an interrupt leaves behind."""
+
+    def __init__(self, problem: Problem, asked: np.ndarray, report: Report | None) -> None:
+        n = len(problem.V)
+        self.status = np.zeros(n, np.int8)
+        self.stage = np.zeros(n, np.int8)
+        self.margin = np.full(n, np.inf)
+        self.asked, self.wanted = asked, np.zeros(n, bool)
+        self.wanted[asked] = True
+        self.inputs: dict[int, np.ndarray] = {}
+        self.combined: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.ground = Ground(problem)
+        self.report = report
+        self.total = int(self.wanted.sum())
+
+    def settle(self, label: int, status: int, stage: str, margin: float = 0.0) -> None:
+        self.status[label], self.stage[label], self.margin[label] = status, STAGE[stage], margin
+
+    @property
+    def open(self) -> np.ndarray:
+        return np.flatnonzero(self.wanted & (self.status == UNDECIDED))
+
+    def say(self, doing: str, more: int = 0) -> None:
+        """Tell how far we are, `more` being settled but not written down yet."""
+        if self.report:
+            self.report(min(self.total, self.total - len(self.open) + more), self.total, doing)
+
+    def proposals(self, equal: Equal, interrupted: bool) -> Proposals:
+        at = self.asked
+        return Proposals(
+            at.copy(), self.status[at], self.stage[at], self.margin[at], equal.twins, interrupted,
+            self.ground, self.inputs, self.combined,
+        )  # fmt: skip
+
+
+def propose(problem: Problem, *, labels: np.ndarray | None = None, on_progress: Report | None = None) -> Proposals:
+    """Which of `labels` (all, if not given) can win, over the set that the problem poses.
+
+    `on_progress(decided, asked, stage)` is called now and then. An interrupt (Ctrl-C) ends the work: what has been
+    decided is given back, `interrupted` is set, and the rest is undecided.
+    """
+    n = len(problem.V)
+    asked = np.arange(n) if labels is None else np.asarray(labels, np.int64).reshape(-1)
+    ledger = Ledger(problem, asked, on_progress)
+    equal = equal_rows(problem)
+    for i, j in (equal.below | equal.twin_of).items():
+        ledger.settle(i, NEVER, "twin" if i in equal.twin_of else "dominated")
+        ledger.combined[i] = (np.array([j]), np.ones(1))
+    interrupted = False
+    try:
+        with Crew() as crew, np.errstate(all="ignore"):
+            ledger.say("preparing")
+            if n == 1:
+                _alone(problem, ledger)
+            elif problem.shape == "points":
+                _at_points(problem, ledger, crew)
+            elif len(ledger.open):
+                _decide(problem, ledger, crew)
+            ledger.say("done")
+    except KeyboardInterrupt:
+        interrupted = True
+    return ledger.proposals(equal, interrupted)
+
+
+def _at_points(problem: Problem, ledger: Ledger, crew: Crew) -> None:
+    seen = best_margins(problem, crew)
+    assert problem.points is not None
+    for i in np.flatnonzero(ledger.wanted).tolist():
+        if ledger.status[i] == NEVER:
+            ledger.margin[i] = min(0.0, float(seen.high[i]))
+        elif seen.low[i] > 0:
+            ledger.settle(i, WINS, "points", float(seen.low[i]))
+            ledger.inputs[i] = problem.points[seen.point[i]].astype(np.float64)
+        elif seen.high[i] < 0 or (seen.low[i] == seen.high[i] == 0):
+            ledger.settle(i, NEVER, "points", float(seen.high[i]))
+        else:
+            ledger.margin[i] = float(seen.high[i])
+
+
+def _alone(problem: Problem, ledger: Ledger) -> None:
+    """One label wins everywhere: at the point of the set nearest to 0."""
+    z = np.zeros(problem.V.shape[1])
+    if problem.low is not None and problem.high is not None:
+        z = np.clip(z, problem.low, problem.high)
+    if problem.points is not None:
+        z = problem.points[0].astype(np.float64)
+    ledger.settle(0, WINS, "alone", np.inf)
+    ledger.inputs[0] = z
+
+
+def _decide(problem: Problem, ledger: Ledger, crew: Crew) -> None:
+    cone = pose(problem)
+    n = len(problem.V)
+    space = None
+    ledger.ground = replace(ledger.ground, cone=cone)
+    # Without rays, or with the ray of the bias only (a win without bias is a win with it, far enough out).
+    own_directions = problem.shape == "space" or not (cone.affine or len(cone.rays))
+    if own_directions and len(ledger.open) > n // 8:
+        plain = pose(replace(problem, c=np.zeros(n))) if cone.affine else cone
+        own = prepare(plain, crew, keep=not cone.affine)
+        if own.rank:
+            asked = ledger.wanted & (ledger.status == UNDECIDED)
+            lead = np.zeros(n)
+            try:
+                accept(own, asked, crew, lambda m: ledger.say("triangle", int((m > 0).sum())), lead)
+            finally:  # an interrupt keeps what has been accepted so far
+                ledger.ground = replace(ledger.ground, own=own.light(), lead=lead)
+                _keep_triangle(ledger, own, lead)
+        space = None if cone.affine else own
+    if not len(ledger.open):
+        return
+    space = space or prepare(cone, crew)
+    rows = np.flatnonzero(ledger.stage == STAGE["triangle"])
+    rows = rows if len(rows) >= 4 * space.rank else np.arange(n)
+    rows = rows[:: max(1, len(rows) // (24 * max(1, space.rank)))]
+    ball = inscribed(space, rows)
+    ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=rows)
+    _cut(space, ball, ledger, crew)
+
+
+def _keep_triangle(ledger: Ledger, own: Space, lead: np.ndarray) -> None:
+    """Write down who wins in its own direction, with the margin that is left in the problem's own set."""
+    won = np.flatnonzero(lead > 0)
+    left = np.empty(len(won))
+    cone = ledger.ground.cone
+    assert cone is not None
+    if cone.problem.shape == "space":  # the length of y is all that matters, and |y| <= |L|
+        lost = 32 * UNIT * own.reach * float(np.linalg.norm(own.L))
+        left = lead[won] * (1 - 1e-12) - lost
+        if cone.affine:
+            left = np.ldexp(4 * cone.spread * (0.75 - lost / lead[won]) * (1 - 1e-12), cone.lift)
+    else:
+        for s in spans(len(won), 4096):
+            V = own.V[won[slice(*s)]]
+            unit = V / np.linalg.norm(V, axis=1, keepdims=True)
+            left[slice(*s)] = from_own(ledger.ground, unit, lead[won[slice(*s)]])[1] * (1 - 1e-12)
+    won, left = won[left > 0], left[left > 0]
+    ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["triangle"], WINS
+
+
+def _cut(space: Space, ball: Ball, ledger: Ledger, crew: Crew) -> None:
+    n, rank = len(space.V), space.rank
+    left = ledger.open
+    hot = None
+    if len(left) > MANY * n and n > 2 * HOT:
+        won = np.flatnonzero(ledger.status == WINS)
+        won = won if len(won) >= HOT else np.arange(n)
+        hot = np.sort(won[np.argsort(-space.norms[won], kind="stable")[:HOT]])
+    tilter = Tilter(space, ball, ledger.ground.pool, crew) if ball.radius > 0 and rank >= WIDE else None
+    # A few labels first: the others of their cluster, if they are in one, begin with their columns.
+    leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
+    shown: Targets | None = None
+    for group in (leaders, others):
+        for s in spans(len(group), max(512, min(4096, 15_000_000 // max(1, rank)))):
+            batch = group[slice(*s)]
+            T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, rank)))
+            if (
+                group is others and shown is not None and not space.cone.curved
+            ):  # rays are numbered batch by batch there
+                _follow(T, shown, ball.centre)
+            cutter = Cutter(space, T, crew, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), hot)
+            try:
+                if tilter:
+                    cutter.rounds(ball.aim(T.P, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
+                    tilter.settle(T, STAGE["tilt"], 24)
+                for tau, stage, width, most in _schedule(rank):
+                    cutter.rounds(ball.aim(T.P, tau), ball.tolerance(tau), STAGE[stage], width, most)
+            finally:
+                _keep(T, batch, n, ledger)
+            shown = T if group is leaders else shown
+
+
+def _follow(T: Targets, shown: Targets, centre: np.ndarray) -> None:
+    """Give each target near a decided one that never wins the columns of that one to begin with."""
+    lead = np.flatnonzero((shown.status == NEVER) & (shown.size > 0))
+    if not len(lead):
+        return
+    A, B = T.P - centre, shown.P[lead] - centre
+    size = np.einsum("ij,ij->i", A, A)
+    nearest, square = np.empty(len(A), np.int64), np.empty(len(A))
+    for s in spans(len(A), 256):  # fresh memory would cost more than the products
+        part = slice(*s)
+        away = np.einsum("ij,ij->i", B, B) - 2 * (A[part] @ B.T)
+        nearest[part] = away.argmin(axis=1)
+        square[part] = away[np.arange(len(away)), nearest[part]] + size[part]
+    close = np.flatnonzero(square < NEAR * size)
+    source = lead[nearest[close]]
+    # Nobody may lean on himself: a label among the columns of its own leader begins anew.
+    used = np.arange(shown.sets.shape[1]) < shown.size[source][:, None]
+    alien = ~((shown.sets[source] == T.labels[close, :1]) & used).any(axis=1)
+    close, source = close[alien], source[alien]
+    T.sets[close], T.weights[close], T.size[close] = shown.sets[source], shown.weights[source], shown.size[source]
+
+
+def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
+    """Push-out, stage, rivals taken in a round, rounds."""
+    return (0.02, "cuts", 24, 30), (1e-6, "fine", rank + 64, 60), (1e-9, "knife edge", rank + 64, 60)
+
+
+def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
+    """Write down what a batch of targets has come to."""
+    ledger.margin[batch] = T.gap
+    ledger.margin[batch[T.status == NEVER]] = 0.0
+    lost = np.flatnonzero(T.status != WINS)
+    sets, size = T.sets[lost], T.size[lost]
+    rows = (np.arange(sets.shape[1]) < size[:, None]) & (sets < n)  # rivals, not rays
+    assert not (rows & (sets == batch[lost, None])).any()
+    order = np.argsort(~rows, axis=1, kind="stable")  # the rivals first
+    sets = np.take_along_axis(sets, order, axis=1).astype(np.int64)
+    weights = np.take_along_axis(np.where(rows, T.weights[lost], 0.0), order, axis=1)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    for k, used, w, m in zip(batch[lost].tolist(), sets, weights, rows.sum(axis=1).tolist(), strict=True):
+        ledger.combined[k] = (used[:m], w[:m])
+    won = np.array(sorted(T.z), np.int64)
+    ledger.margin[batch[won]] = T.margin[won]
+    ledger.inputs.update({int(batch[k]): T.z[int(k)] for k in won})
+    settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
+    ledger.stage[batch[settled]] = T.stage[settled]
+    ledger.status[batch[settled]] = T.status[settled]

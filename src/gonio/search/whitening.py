@@ -1,0 +1,223 @@
+"""Stage 0: coordinates in which the rows are isotropic. Who can win does not depend on them; how fast we see it does.
+
+v_j = L (a_j - centre),  L = Cov^-1/2 on the directions in which rows (or rays) differ.
+
+A direction r there is y = L'r here, and for ANY float L:  (a_i - a_j).y = r.(v_i - v_j)  up to |r| times `drift`
+for each of the two rows, where drift >= |v_j as computed - L (a_j - centre)|.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gonio.core.parallel import spans
+from gonio.search.blas_pool import Crew
+from gonio.search.cone import UNIT, Cone
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+UNIT32 = 2.0**-24
+FLOOR = 1e-13  # eigenvalues of a covariance below this part of the largest are rounding
+ROUND = 1e-6  # and where K has a shape, stretching directions with less than this would make it a sliver
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The whitened rows of a cone, their rays, and what rounding can have done to them."""
+
+    cone: Cone
+    centre: Float[np.ndarray, " homogeneous"]
+    L: Float[np.ndarray, "rank homogeneous"]
+    V: Float[np.ndarray, "labels rank"]
+    V32: Float[np.ndarray, "labels rank"]  # the long rows first: a rival shorter than a score cannot reach it
+    order: Int[np.ndarray, " labels"]  # the labels of these
+    norms: Float[np.ndarray, " labels"]  # by label
+    drift: float
+    reach: float
+    rays: Float[np.ndarray, "rays rank"]
+    flat: int  # how many coordinates only the rays use
+
+    @property
+    def rank(self) -> int:
+        return self.L.shape[0]
+
+    @property
+    def shaped(self) -> bool:
+        """Whether directions are bound at all."""
+        return len(self.rays) > 0 or self.cone.curved
+
+    @cached_property
+    def back(self) -> Float[np.ndarray, "homogeneous rank"]:
+        """The way back from y = L'r to r, as a matrix that acts on rows."""
+        return np.linalg.pinv(self.L)
+
+    @cached_property
+    def place(self) -> Int[np.ndarray, " labels"]:
+        """Where each label stands in `order`."""
+        out = np.empty(len(self.order), np.int64)
+        out[self.order] = np.arange(len(out))
+        return out
+
+    @cached_property
+    def falling(self) -> Float[np.ndarray, " labels"]:
+        """The norms in `order`, negated: they rise, as searchsorted wants them."""
+        return -self.norms[self.order]
+
+    @property
+    def largest(self) -> float:
+        """The largest |v_j|."""
+        return float(self.norms.max())
+
+    @property
+    def kappa(self) -> float:
+        """The entry that makes points out of rays: of the length of a typical row."""
+        return max(1.0, np.sqrt(self.rank))
+
+    @property
+    def coarse(self) -> float:
+        """What a float32 product of a unit vector and a row can be wrong by, both rounded to float32 first."""
+        return (self.rank + 20) * UNIT32 * 1.05 * self.largest
+
+    @property
+    def fine(self) -> float:
+        """What a float64 difference r.v_i - r.v_j, |r| = 1, can be wrong by as a difference of scores at y = L'r.
+
+        Twice the dot product's own rounding; the drift of two rows; the rounding of y itself, which is no more.
+        """
+        return 2 * (self.rank + 8) * UNIT * self.largest + 4.2 * self.drift
+
+    def light(self) -> Space:
+        """The coordinates without the rows."""
+        return replace(self, V=self.V[:0].copy(), V32=self.V32[:0].copy())
+
+    def vectors(self, which: np.ndarray) -> Float[np.ndarray, "some rank"]:
+        """The v_j of some rows, computed anew (within `drift` of the truth, as the kept ones are)."""
+        return (self.cone.rows(which) - self.centre) @ self.L.T
+
+    def ray_drift(self, rays: np.ndarray) -> float:
+        """What rounding can have done to a ray in these coordinates, at unit length."""
+        if not len(rays):
+            return 0.0
+        off = np.linalg.norm(np.abs(rays) @ np.abs(self.L).T, axis=1)
+        return (self.cone.width + 4) * UNIT * 1.01 * float((off / np.linalg.norm(rays @ self.L.T, axis=1)).max())
+
+    def whitened(self, rays: np.ndarray) -> Float[np.ndarray, "rays rank"]:
+        """Rays in these coordinates, at unit length."""
+        R = rays @ self.L.T
+        return R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
+
+
+def prepare(cone: Cone, crew: Crew, *, keep: bool = True) -> Space:
+    """The space of a cone; without `keep` the float64 rows are dropped once they have been rounded to float32."""
+    n = len(cone.problem.V)
+    parts = list(spans(n, BLOCK))
+    centre = np.sum(crew.run(lambda s: cone.rows(slice(*s)).sum(axis=0), parts), axis=0) / n
+
+    def moments(s: tuple[int, int]) -> np.ndarray:
+        A = cone.rows(slice(*s)) - centre
+        return A.T @ A
+
+    C = np.zeros((cone.width, cone.width))
+    for piece in spans(len(parts), crew.size):  # a few d x d products at a time, not all of them
+        C += np.sum(crew.run(moments, parts[slice(*piece)]), axis=0)
+    values, vectors = np.linalg.eigh(C / n)
+    top = max(float(values[-1]), np.finfo(float).tiny)
+    thin = bool(values[0] < 1e-9 * top)  # some directions have nothing, or need a second look
+    L = (vectors / np.sqrt(np.maximum(values, (ROUND if cone.shaped else FLOOR) * top))).T[::-1].copy()
+    V = np.empty((n, cone.width))
+
+    def whiten(s: tuple[int, int]) -> tuple[float, float]:
+        A = cone.rows(slice(*s)) - centre
+        np.matmul(A, L.T, out=V[slice(*s)])
+        A = np.abs(A, out=A).astype(np.float32)
+        bound = A @ np.abs(L).T.astype(np.float32)
+        return (
+            float(np.sqrt(np.einsum("ij,ij->i", bound, bound).max())),
+            float(np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64).max())),
+        )
+
+    found = np.array(crew.run(whiten, parts))
+    flat = 0
+    if thin:
+        L, flat = _resolved(cone, centre, L, V, (cone.width + 3) * UNIT * 1.01 * float(found[:, 0].max()))
+        V = np.empty((n, len(L)))
+        found = np.array(crew.run(whiten, parts))
+    drift = (cone.width + 3) * UNIT * 1.01 * float(found[:, 0].max()) * (1 + 1e-3)
+    reach = float(found[:, 1].max()) * (1 + 1e-6)
+    if flat and cone.problem.shape == "space":
+        # Only t > 0 is asked for, and some y with t > 0 moves all scores alike: the rays bind nothing.
+        idle = L[-1] if L[-1, -1] > 0 else -L[-1]
+        cone = replace(cone, rays=cone.rays[:0], idle=idle, noise=float(np.abs(V[:, -1]).max()) + drift)
+        L, V, flat = L[:-1], np.ascontiguousarray(V[:, :-1]), 0
+    norms = np.empty(n)
+    V32 = np.empty(V.shape, np.float32)
+
+    def measure(s: tuple[int, int]) -> None:
+        norms[slice(*s)] = np.sqrt(np.einsum("ij,ij->i", V[slice(*s)], V[slice(*s)]))
+
+    def round_off(s: tuple[int, int]) -> None:
+        V32[slice(*s)] = V[order[slice(*s)]]
+
+    crew.run(measure, parts)
+    order = np.argsort(-norms, kind="stable")
+    crew.run(round_off, parts)
+    rays = np.zeros((0, len(L)))
+    if len(cone.rays):
+        rays = cone.rays @ L.T
+        rays /= np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-300)
+    return Space(cone, centre, L, V if keep else V[:0], V32, order, norms, drift, reach, rays, flat)
+
+
+def _resolved(cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drift: float) -> tuple[np.ndarray, int]:
+    """L again, where some directions carry next to nothing: these are seen clearly only after a first whitening.
+
+    Directions in which no row exceeds its own rounding are dropped, but for those that a ray uses: they come last,
+    and their number is given back.
+    """
+    V -= V.mean(axis=0)  # the centre is rounded too, and here that shows
+    values, vectors = np.linalg.eigh(V.T @ V / len(V))
+    order = np.argsort(-values)
+    values, vectors = values[order], vectors[:, order]
+    size = np.abs(V @ vectors).max(axis=0) if len(V) * len(vectors) < 1e8 else np.sqrt(np.maximum(values, 0)) * 8
+    live = size > 8 * drift + 1e-14 * size.max()
+    turn = vectors[:, live] / np.sqrt(np.maximum(values[live], 1.0 if cone.shaped else 1e-300))
+    # L is huge where the rows have nothing, and a trace of that in `turn` would bend the rays: keep to the rows' span.
+    reach = np.zeros((cone.width, turn.shape[1]))
+    for s in spans(len(V), BLOCK):
+        reach += (cone.rows(slice(*s)) - centre).T @ (V[slice(*s)] @ turn)
+    span = np.linalg.qr(reach / np.maximum(np.linalg.norm(reach, axis=0), 1e-300))[0]
+    again = (turn.T @ L) @ span @ span.T
+    rays = cone.rays  # those of a ball are made from y = L'r and so lie in the rows' directions (and t) by themselves
+    if not len(rays) or live.all():
+        return again, 0
+    # What the rays do in the directions that are left, in the given coordinates: orthonormal to all the rows' ones.
+    rest = rays - (rays @ span) @ span.T
+    _, size, more = np.linalg.svd(rest, full_matrices=False)
+    more = more[size > 1e-9]
+    return np.vstack([again, more]), len(more)
+
+
+def recheck(space: Space, own: np.ndarray, z: np.ndarray) -> float:
+    """A lower bound of min_j (score_i - score_j) at z in the given numbers, float64 with its rounding bound."""
+    problem = space.cone.problem
+    d = problem.V.shape[1]
+    with np.errstate(all="ignore"):
+        low, high = np.inf, -np.inf
+        for s in spans(len(problem.V), 4096):
+            V = problem.V[slice(*s)].astype(np.float64)
+            score = V @ z + problem.c[slice(*s)]
+            wrong = (d + 3) * UNIT * 1.01 * (np.abs(V) @ np.abs(z) + np.abs(problem.c[slice(*s)])) + 1e-300
+            up, down = score + wrong, score - wrong
+            for i in own:
+                if s[0] <= i < s[1]:
+                    low = min(low, down[i - s[0]])
+                    up[i - s[0]] = -np.inf
+            high = max(high, up.max())
+        left = low - high
+    return float(left - 4 * UNIT * abs(left)) if np.isfinite(left) else 0.0

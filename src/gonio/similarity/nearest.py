@@ -1,0 +1,201 @@
+"""The nearest rows of every row, in blocks through BLAS: the one place that looks at all pairs.
+
+    score(i, j) = q_i . c_j + column_j
+
+Euclidean distances (2 q.c - |c|^2), corrected cosines (2 q.c - r_j) and plain inner products are all of this form, with
+what depends on i alone added afterwards. A block of scores is made by BLAS in float32 and passed once by a compiled
+loop that holds the k best of each row in a heap: a score that does not beat the worst of them costs one comparison.
+Memory is O(n k) beside the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+from gonio.core.errors import GonioError
+from gonio.core.parallel import cores, in_threads, spans
+from gonio.core.row_table import Rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+ROWS, RIVALS = 512, 2048  # a block of scores is 4 MB: written by BLAS and read back before it leaves the cache
+Scores = Callable[[np.ndarray, int, int], np.ndarray]
+
+
+@njit(cache=True, nogil=True)
+def _sink(best: np.ndarray, at: np.ndarray, k: int) -> None:
+    """Let the root of a heap, whose root is the worst (least score, then largest index), find its place."""
+    i = 0
+    score, index = best[0], at[0]
+    while True:
+        child = 2 * i + 1
+        if child >= k:
+            break
+        right = child + 1
+        if right < k and (best[right] < best[child] or (best[right] == best[child] and at[right] > at[child])):
+            child = right
+        if best[child] < score or (best[child] == score and at[child] > index):
+            best[i], at[i] = best[child], at[child]
+            i = child
+        else:
+            break
+    best[i], at[i] = score, index
+
+
+@njit(cache=True, nogil=True)
+def _keep(
+    scores: np.ndarray,
+    column: np.ndarray,
+    barred: np.ndarray,
+    own: np.ndarray,
+    first: int,
+    best: np.ndarray,
+    at: np.ndarray,
+) -> None:
+    """Merge a block of scores, whose columns are the rows from `first`, into the k best of each row."""
+    rows, width = scores.shape
+    k = best.shape[1]
+    for r in range(rows):
+        b, a, s = best[r], at[r], scores[r]
+        worst = b[0]
+        for start in range(0, width, 64):
+            stop = min(start + 64, width)
+            top = np.float32(-np.inf)
+            for c in range(start, stop):  # no branch: the compiler makes this a few vector instructions
+                v = s[c] + column[c]
+                s[c] = v
+                top = max(top, v)
+            if not top > worst:
+                continue
+            for c in range(start, stop):
+                if s[c] > worst and not barred[c] and first + c != own[r]:
+                    b[0], a[0] = s[c], first + c
+                    _sink(b, a, k)
+                    worst = b[0]
+
+
+def nearest(
+    keys: np.ndarray,
+    k: int,
+    *,
+    queries: np.ndarray | None = None,
+    which: np.ndarray | None = None,
+    column: np.ndarray | None = None,
+    barred: np.ndarray | None = None,
+) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
+    """The k rows of `keys` with the largest  q . c_j + column_j  for each query, largest first, ties by index.
+
+    Without `queries` the keys ask about themselves (those named by `which`, or all) and a row is not its own neighbour;
+    with both, query r is another form of key which[r], which is then left out of its neighbours.
+    `barred` marks keys that are nobody's neighbour; where fewer than k are left, barred ones fill up with -inf.
+
+    >>> nearest(np.eye(3, dtype=np.float32), 1, queries=np.float32([[1, 2, 3]]))[0]
+    array([[2]])
+    """
+    n = len(keys)
+    keys = np.ascontiguousarray(keys, np.float32)
+    asked = None if which is None else np.asarray(which, np.int64)
+    _check_k(k, n, queries is None or asked is not None)
+    if queries is not None:
+        points, total = np.ascontiguousarray(queries, np.float32), len(queries)
+    else:
+        points, total = keys, n if asked is None else len(asked)
+    gather = queries is None and asked is not None
+    own = np.arange(n) if queries is None and asked is None else asked
+
+    def block(start: int, stop: int) -> np.ndarray:
+        return points[asked[start:stop]] if gather else points[start:stop]  # type: ignore[index]
+
+    def scores(mine: np.ndarray, a: int, b: int) -> np.ndarray:
+        return mine @ keys[a:b].T
+
+    return _scan(total, n, k, block, scores, own, column, barred)
+
+
+def nearest_by(
+    score: Scores, n: int, k: int, which: np.ndarray | None = None, *, barred: np.ndarray | None = None
+) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
+    """The k labels of largest score for each label asked about, for scores that are no inner product.
+
+    `score(labels, a, b)` gives the block of scores of some labels with the labels a to b - 1.
+    """
+    asked = np.arange(n) if which is None else np.asarray(which, np.int64)
+    _check_k(k, n, True)
+    return _scan(len(asked), n, k, lambda i, j: asked[i:j], score, asked, None, barred)
+
+
+def _check_k(k: Any, n: int, itself: bool) -> None:
+    most = n - 1 if itself else n
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= most:
+        raise GonioError(f"nearest: {k} neighbours of {n} rows were asked for; a number from 1 to {most} is needed.")
+
+
+def _scan(total: int, n: int, k: int, block: Any, score: Scores, asked, column, barred):
+    near = np.full((total, k), -1, np.int64)
+    best = np.full((total, k), -np.inf, np.float32)
+    column = np.zeros(n, np.float32) if column is None else np.ascontiguousarray(column, np.float32)
+    barred = np.zeros(n, bool) if barred is None else np.ascontiguousarray(barred, bool)
+    own = np.full(total, -1, np.int64) if asked is None else np.asarray(asked, np.int64)
+
+    def look(span: tuple[int, int]) -> None:
+        part = slice(*span)
+        mine = block(*span)
+        for a, b in spans(n, RIVALS):
+            _keep(_plain(score(mine, a, b)), column[a:b], barred[a:b], own[part], a, best[part], near[part])
+        _fill(best[part], near[part], barred, own[part])
+        order = np.lexsort((near[part], -best[part]), axis=1)
+        near[part] = np.take_along_axis(near[part], order, 1)
+        best[part] = np.take_along_axis(best[part], order, 1)
+
+    parts = list(spans(total, ROWS))
+    if len(parts) < 2 or cores() < 2:
+        for part in parts:
+            look(part)
+        return near, best
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):  # one BLAS thread in each of ours: they do not wait for one another
+        in_threads(look, parts)
+    return near, best
+
+
+def _plain(scores: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(scores, np.float32)
+
+
+def _fill(best: np.ndarray, near: np.ndarray, barred: np.ndarray, own: np.ndarray) -> None:
+    """Rows with fewer than k neighbours name barred ones, in order, with the score -inf."""
+    for r in np.flatnonzero((near < 0).any(axis=1)):
+        spare = np.flatnonzero(barred)
+        empty = np.flatnonzero(near[r] < 0)
+        near[r, empty] = spare[spare != own[r]][: len(empty)]
+        best[r, empty] = -np.inf
+
+
+def unit_rows(rows: Rows) -> Float[np.ndarray, "labels dim"]:
+    """All rows divided by their lengths, in float32; zero rows stay zero."""
+    norms = rows.survey().norms
+    length = np.where(norms > 0, norms, 1)[:, None]
+    unit = np.empty(rows.shape, np.float32)
+
+    def fill(span: tuple[int, int]) -> None:
+        unit[span[0] : span[1]] = rows[span[0] : span[1]] / length[span[0] : span[1]]
+
+    in_threads(fill, spans(rows.shape[0], 4096))
+    return unit
+
+
+def nearest_by_cosine(
+    rows: Rows, k: int, which: np.ndarray | None = None
+) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
+    """The k rows of largest cosine for each row asked about (all, if not given), itself left out, nearest first.
+
+    Zero rows are nobody's neighbour and have the cosine 0 with everything. No more than a block of all pairs is held.
+    """
+    _check_k(k, rows.shape[0], True)
+    return nearest(unit_rows(rows), k, which=which, barred=rows.survey().norms == 0)
