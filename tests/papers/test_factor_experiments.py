@@ -7,10 +7,10 @@ import pytest
 
 from gonio import GonioError
 from gonio.factors import fit, rescale
+from gonio.papers import factor_text as text
 from gonio.papers.factor_comparison import compare
 from gonio.papers.factor_experiments import dropout_against_decay, projecting, rescaling, restarts
 from gonio.papers.simulated_interactions import simulate
-from gonio.report import factors as text
 from tests.factors.made import cosines
 
 X = simulate(1500, 120, seed=0).X

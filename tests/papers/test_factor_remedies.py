@@ -7,11 +7,11 @@ import pytest
 
 from gonio.factors import fit
 from gonio.factors.remedies import Standardise
+from gonio.papers import factor_text as text
 from gonio.papers.factor_remedies import BEFORE, remedied
 from gonio.papers.movielens import genre_agreement, read
 from gonio.papers.simulated_interactions import simulate
 from gonio.papers.steck_figure1 import figure1
-from gonio.report import factors as text
 from tests.factors.made import cosines
 from tests.real import wheel
 

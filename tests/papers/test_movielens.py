@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gonio import GonioError
+from gonio.papers import factor_text as text
 from gonio.papers.movielens import genre_agreement, read
-from gonio.report import factors as text
 from tests.real import wheel
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gonio import GonioError
+from gonio.papers import factor_text as text
 from gonio.papers.factor_pictures import draw
 from gonio.papers.simulated_interactions import separation, simulate
 from gonio.papers.steck_figure1 import EXPECTED, TOLERANCE, figure1, raw
-from gonio.report import factors as text
 from tests.factors.made import cosines
 
 

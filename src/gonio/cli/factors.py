@@ -85,8 +85,8 @@ def _tell(result: Any, text: Callable[[Any], str], as_json: bool) -> None:
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
 def dropout(X, rank, rate, seed, as_json) -> None:
     """Dropout against weight decay on the same data: scores agree, cosines differ."""
+    from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import dropout_against_decay
-    from gonio.report import factors as text
 
     _tell(dropout_against_decay(X, rank, rate, seed=seed), text.experiment, as_json)
 
@@ -98,8 +98,8 @@ def dropout(X, rank, rate, seed, as_json) -> None:
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
 def rescale(X, rank, lam_product, lam_factors, seed, as_json) -> None:
     """The training objective under rescaling: unchanged, while cosines move."""
+    from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import rescaling
-    from gonio.report import factors as text
 
     found = rescaling(X, rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed)
     _tell(found, text.experiment, as_json)
@@ -111,8 +111,8 @@ def rescale(X, rank, lam_product, lam_factors, seed, as_json) -> None:
 @click.option("--lam", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
 def project(X, rank, lam, seed, as_json) -> None:
     """Projecting back: its cosines are the same for every answer of the training."""
+    from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import projecting
-    from gonio.report import factors as text
 
     _tell(projecting(X, rank, lam=lam, seed=seed), text.experiment, as_json)
 
@@ -126,8 +126,8 @@ def project(X, rank, lam, seed, as_json) -> None:
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
 def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> None:
     """Training from several random starts: in what do the answers agree?"""
+    from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import restarts as run
-    from gonio.report import factors as text
 
     with Bar("restarts") as bar:
         found = run(
@@ -148,8 +148,8 @@ def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> 
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, as_json) -> None:
     """The paper's Figure 1 again: clusters, and how well each choice of the cosine tells them apart."""
+    from gonio.papers import factor_text as text
     from gonio.papers.steck_figure1 import figure1 as run
-    from gonio.report import factors as text
 
     with plainly():
         found = run(
@@ -175,8 +175,8 @@ def movielens(path, rank, lam_product, lam_factors, least, remedies, as_json) ->
 
     PATH is a folder, or a wheel or zip, with the files ml-100k.inter and ml-100k.item inside.
     """
+    from gonio.papers import factor_text as text
     from gonio.papers.movielens import genre_agreement, read
-    from gonio.report import factors as text
 
     data = read(path)
     with plainly():
