@@ -14,10 +14,11 @@ import numpy as np
 
 import gonio
 from benchmarks import Case, Cases
+from gonio.core.blas_pool import BlasPool
 from gonio.core.inputs import AllInputs
+from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.proofs.bulk import verify_all
-from gonio.search.blas_pool import Crew
-from gonio.search.proposals import NEVER, UNDECIDED, WINS, Proposals
+from gonio.search.proposals import Proposals
 from gonio.search.propose import propose
 from gonio.search.tie_search import propose_ties
 
@@ -52,16 +53,16 @@ def made(n: int, d: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
 def product(W: np.ndarray) -> int:
     """All of W W' in float32, in blocks that are thrown away, over two threads; how many numbers that is."""
     n = len(W)
-    with Crew() as crew:
+    with BlasPool() as workers:
 
         def block(i: int) -> int:
             rows = W[i : i + 1024]
             for j in range(0, n, 4096):
                 rivals = W[j : j + 4096]
-                np.matmul(rows, rivals.T, out=crew.buffer("block", len(rows) * len(rivals)).reshape(len(rows), -1))
+                np.matmul(rows, rivals.T, out=workers.buffer("block", len(rows) * len(rivals)).reshape(len(rows), -1))
             return len(rows) * n
 
-        return sum(crew.run(block, range(0, n, 1024)))
+        return sum(workers.run(block, range(0, n, 1024)))
 
 
 def reflections(W: np.ndarray, labels: np.ndarray, patience: int = 100) -> np.ndarray:

@@ -9,14 +9,14 @@ from scipy.optimize import linprog
 
 from gonio import GonioError, Head
 from gonio.ask.precision import cast, precision_audit
-from gonio.ask.wins import NEVER, SHARED, WINS
+from gonio.core.status import Status
 
 
 def by_lp(head):
     """One LP a label: 1 wins, 2 never wins, 3 wins only with equals."""
     W, b = head.W.astype(float), np.zeros(len(head)) if head.bias is None else head.bias
     n, d = W.shape
-    out = np.full(n, NEVER)
+    out = np.full(n, Status.NEVER, dtype=object)
     for i in range(n):
         same = (W[i] == W).all(axis=1) & (b == b[i])
         js = np.flatnonzero(~same)
@@ -24,7 +24,7 @@ def by_lp(head):
             np.r_[np.zeros(d), -1], A_ub=np.column_stack([W[js] - W[i], np.ones(len(js))]), b_ub=b[i] - b[js],
             bounds=[(-100, 100)] * d + [(None, 1)],
         )  # fmt: skip
-        out[i] = NEVER if -found.fun <= 1e-9 else WINS if same.sum() == 1 else SHARED
+        out[i] = Status.NEVER if -found.fun <= 1e-9 else Status.WINS if same.sum() == 1 else Status.SHARED
     return out
 
 

@@ -40,14 +40,14 @@ def test_verdicts_agree_with_one_lp_a_label_and_every_proof_holds(head):
     assert sorted([*result.wins, *result.shared, *result.never, *result.undecided]) == list(range(head.shape[0]))
     assert sorted(result.shared) == sorted(i for g in result.twins if g.can_be_top == "yes" for i in g.labels)
     for i in range(head.shape[0]):
-        kind = {1: Wins, 2: NeverWins, 3: Wins, 0: Undecided}[int(result.status[i])]
+        kind = {"WINS": Wins, "NEVER": NeverWins, "SHARED": Wins, "UNDECIDED": Undecided}[result.status[i].name]
         assert isinstance(result.certificate(i), kind)
         if isinstance(head.inputs, (AllInputs, Nonnegative, Box)) and head.shape[0] > 1:
             margin = best_margin(head, i)
             if margin > 1e-6:
-                assert result.status[i] != 2
+                assert result.status[i] is not Status.NEVER
             elif margin < -1e-9:
-                assert result.status[i] not in (1, 3)
+                assert result.status[i] not in (Status.WINS, Status.SHARED)
 
 
 @pytest.mark.theorem("GRIV22.argmax")
@@ -255,7 +255,7 @@ def test_rxnmapper_after_its_layer_norm_against_a_convex_solve(tmp_path):
     assert len(result.undecided) <= 18  # 3 %: a ball with biases is where most stays open
     assert len(result.never) > 10
     assert len(can_win(harder.replace(inputs=None)).never) == 0  # over all inputs they could
-    low = result.wins[np.argsort(result.margin[result.status == 1])][:5]
+    low = result.wins[np.argsort(result.margin[result.status == Status.WINS])][:5]
     for i in [*result.never[:5], *low]:
         best = best_in_ball(harder, int(i))
         assert (best > 0) == (i in result.wins) or abs(best) < 1e-6
@@ -271,7 +271,7 @@ def test_pp_ocr_v3_as_loaded_against_one_lp_a_label(tmp_path):
     result = can_win(head, [int(i) for i in some])
     assert not len(result.undecided)
     for i, status in zip(result.labels, result.status, strict=True):
-        assert (best_margin(head, int(i)) > 1e-9) == (status == 1)
+        assert (best_margin(head, int(i)) > 1e-9) == (status is Status.WINS)
 
 
 def test_columns_and_plain_values_are_complete():

@@ -7,7 +7,7 @@ import pytest
 
 import gonio
 from gonio.core.inputs import AllInputs, Box, Nonnegative
-from gonio.search.proposals import NEVER, UNDECIDED, WINS
+from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.search.tie_search import propose_ties
 from tests.ask.made import awkward, kinds_of_inputs, realistic
 from tests.search.lp import best

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import ml_dtypes
 import numpy as np
 
-from gonio.ask.wins import NEVER, SHARED, UNDECIDED, WINS, can_win
+from gonio.ask.wins import can_win
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.row_table import Affine8, Rows
+from gonio.core.status import Status
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -91,8 +92,8 @@ class PrecisionAudit:
     tied: Int[np.ndarray, " tied"]
     gained: Int[np.ndarray, " gained"]
     unclear: Int[np.ndarray, " unclear"]
-    before: Int[np.ndarray, " labels"]
-    after: Int[np.ndarray, " labels"]
+    before: np.ndarray
+    after: np.ndarray
     saturated: int
 
     def __post_init__(self) -> None:
@@ -113,21 +114,20 @@ class PrecisionAudit:
 def precision_audit(head: Head, kind: Precision, decide: Decide | None = None) -> PrecisionAudit:
     """Which labels become unable to win, tied, or newly able when the head is rounded.
 
-    `decide(head)` gives 1 (wins), 2 (never wins), 3 (only with equals) or 0 (undecided) for each label; `can_win` does
-    by default.
+    `decide(head)` gives the `Status` of each label; `can_win` does by default.
     """
     decide = decide or (lambda h: can_win(h).status)
     small = cast(head, kind)
-    before, after = (np.asarray(decide(h)).astype(np.int8) for h in (head, small))
-    could, can = (np.isin(status, (WINS, SHARED)) for status in (before, after))
+    before, after = (np.asarray(decide(h), dtype=object) for h in (head, small))
+    could, can = ((status == Status.WINS) | (status == Status.SHARED) for status in (before, after))
     saturated = sum(int((np.abs(b) > LARGEST["fp8"]).sum()) for _, b in head.blocks()) if kind == "fp8" else 0
     return PrecisionAudit(
         kind,
         small,
-        lost=np.flatnonzero(could & (after == NEVER)),
-        tied=np.flatnonzero((before == WINS) & (after == SHARED)),
-        gained=np.flatnonzero((before == NEVER) & can),
-        unclear=np.flatnonzero((before == UNDECIDED) | (after == UNDECIDED)),
+        lost=np.flatnonzero(could & (after == Status.NEVER)),
+        tied=np.flatnonzero((before == Status.WINS) & (after == Status.SHARED)),
+        gained=np.flatnonzero((before == Status.NEVER) & can),
+        unclear=np.flatnonzero((before == Status.UNDECIDED) | (after == Status.UNDECIDED)),
         before=before,
         after=after,
         saturated=saturated,

@@ -14,12 +14,12 @@ import numpy as np
 
 from gonio.ask.decide import Question, decide
 from gonio.ask.verdict import Verdict
+from gonio.core.blas_pool import one_blas_thread
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.parallel import in_threads, spans
 from gonio.proofs.certificate_base import Certificate
 from gonio.proofs.comparisons import NOBODY, ZERO, Impossible, Open, Possible
-from gonio.search.blas_pool import one_blas_thread
 
 if TYPE_CHECKING:
     from jaxtyping import Int

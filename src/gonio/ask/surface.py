@@ -21,7 +21,7 @@ import numpy as np
 from gonio.ask.candidates import Candidates
 from gonio.core.head import Head
 from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Problem
-from gonio.search.proposals import WINS
+from gonio.core.status import WINS
 from gonio.search.propose import propose
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gonio.ask.verdict import Verdict
-from gonio.ask.wins import ANSWERS
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Observed
+from gonio.core.status import NEVER, UNDECIDED, WINS, Answer, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverTies, Ties, Undecided
-from gonio.search.proposals import NEVER, STAGE, STAGES, UNDECIDED, WINS
+from gonio.search.proposals import STAGE, STAGES
 from gonio.search.tie_program import around, by_program, why_open
 from gonio.search.tie_search import TieProposals, propose_ties
 from gonio.similarity.nearest import nearest_by_cosine
@@ -32,7 +32,7 @@ class CanTie:
     """Every pair asked about: can the two share the top?
 
     pairs     label indices, one pair a row; the columns below have one entry each
-    status    1 they can, 2 they cannot, 0 undecided (see `answers`)
+    status    what is known of each, as a `Status` whose value is a sentence
     margin    how far a tie is above all others, a proven lower bound; 0 for pairs that cannot tie; for undecided ones
               about the most it can be, or infinity
     note      how informative the question is at this width
@@ -40,7 +40,7 @@ class CanTie:
 
     head: Head
     pairs: Int[np.ndarray, "pairs two"]
-    status: Int[np.ndarray, " pairs"]
+    codes: Int[np.ndarray, " pairs"]
     margin: Float[np.ndarray, " pairs"]
     note: str
     interrupted: bool
@@ -49,9 +49,13 @@ class CanTie:
     _proofs: dict[int, Certificate] = field(default_factory=dict)
 
     @property
-    def answers(self) -> tuple[str, ...]:
+    def status(self) -> np.ndarray:
+        return statuses(self.codes)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
         """yes, no or undecided for each pair."""
-        return tuple(ANSWERS[int(s)] for s in self.status)
+        return tuple(s.answer for s in self.status)
 
     @property
     def stage(self) -> tuple[str, ...]:
@@ -61,13 +65,13 @@ class CanTie:
     @property
     def share(self) -> float:
         """The share of decided pairs that can tie."""
-        decided = self.status != UNDECIDED
-        return float((self.status[decided] == WINS).mean()) if decided.any() else float("nan")
+        decided = self.codes != UNDECIDED
+        return float((self.codes[decided] == WINS).mean()) if decided.any() else float("nan")
 
     def certificate(self, k: int) -> Certificate:
         """The proof of pair number k."""
         if k not in self._proofs:
-            self._proofs[k] = _proof(self.head, self._proposals, k, int(self.status[k]))
+            self._proofs[k] = _proof(self.head, self._proposals, k, int(self.codes[k]))
         return self._proofs[k]
 
     def columns(self) -> dict[str, list[Any]]:
@@ -85,7 +89,7 @@ class CanTie:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        yes, no, rest = (int((self.status == s).sum()) for s in (WINS, NEVER, UNDECIDED))
+        yes, no, rest = (int((self.codes == s).sum()) for s in (WINS, NEVER, UNDECIDED))
         return f"CanTie({len(self):,} pairs: {yes:,} can tie, {no:,} cannot, {rest:,} undecided)\n  {self.note}"
 
 
@@ -162,7 +166,7 @@ def can_tie(
         return result
     names = [head.labels[i] for i in asked[0]]
     question = f"can {names[0]!r} and {names[1]!r} share the top?"
-    return Verdict(head, question, ANSWERS[int(status[0])], result.certificate(0), float(margin[0]), result.note)
+    return Verdict(head, question, result.answers[0], result.certificate(0), float(margin[0]), result.note)
 
 
 def _indices(head: Head, pairs: Any) -> np.ndarray:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gonio.core.head import Head
+from gonio.core.status import Answer
 from gonio.proofs.certificate_base import Certificate
-
-Answer = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True, eq=False)

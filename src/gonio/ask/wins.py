@@ -1,4 +1,4 @@
-"""Which labels can win: the solver proposes, the certificate disposes."""
+"""Which labels can win: the search proposes, a certificate or the lemma of own directions proves, `verify` disposes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from threadpoolctl import threadpool_limits
 
 from gonio.ask.candidates import Candidates, candidates_of
 from gonio.ask.surface import Surface, surface_of
-from gonio.ask.verdict import Answer, Verdict
+from gonio.ask.verdict import Verdict
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Observed, Problem
-from gonio.core.parallel import in_threads
+from gonio.core.parallel import in_threads, spans
+from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, CertificateError, NeverWins, Undecided, Wins
 from gonio.proofs.margins import lifted
+from gonio.proofs.own_direction import OwnDirections
 from gonio.search import linear
-from gonio.search.proposals import NEVER, STAGES, UNDECIDED, WINS, Proposals
+from gonio.search.proposals import STAGES, Proposals
 from gonio.search.propose import propose
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 PROGRAMS = 64  # labels left open that are put to exact arithmetic and a linear program, one each
-SHARED = 3  # a label that reaches the top only together with its equals, beside WINS, NEVER and UNDECIDED
-ANSWERS: dict[int, Answer] = {WINS: "yes", SHARED: "yes", NEVER: "no", UNDECIDED: "undecided"}
+CHUNK = 4096  # wins that are verified together
+UNSHOWN = "it wins in its own direction, but no input of floats was found that shows it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,50 +63,56 @@ class CanWin:
     twins                groups of labels with equal scores everywhere, each with whether it can reach the top
     margin               by how much a label wins at its witness, a proven lower bound (one product for all of them);
                          for an undecided one a proven upper bound, or infinity; 0 for those that never win
+    status               what is known of each, as a `Status` whose value is a sentence
     stage                which stage of the search settled it
     interrupted          the search was stopped: what had been decided by then is here
     """
 
     head: Head
     labels: Int[np.ndarray, " asked"]
-    status: Int[np.ndarray, " asked"]
+    codes: Int[np.ndarray, " asked"]
     interrupted: bool
     _bound: Float[np.ndarray, " asked"]
     _candidates: Candidates
     _proposals: Proposals
     _proofs: dict[int, Certificate] = field(default_factory=dict)
+    _margins: dict[int, float] = field(default_factory=dict)  # of the wins verified when they were handed out
+
+    @cached_property
+    def status(self) -> np.ndarray:
+        return statuses(self.codes)
 
     @property
     def wins(self) -> Int[np.ndarray, " wins"]:
         """The labels that can win by themselves."""
-        return self.labels[self.status == WINS]
+        return self.labels[self.codes == WINS]
 
     @property
     def never(self) -> Int[np.ndarray, " never"]:
         """The labels that never reach the top, not even together with their equals, whatever the input."""
-        return self.labels[self.status == NEVER]
+        return self.labels[self.codes == NEVER]
 
     @property
     def shared(self) -> Int[np.ndarray, " shared"]:
         """The labels that can reach the top only together with others whose scores are equal everywhere."""
-        return self.labels[self.status == SHARED]
+        return self.labels[self.codes == SHARED]
 
     @property
     def undecided(self) -> Int[np.ndarray, " undecided"]:
         """The labels of which neither is proven."""
-        return self.labels[self.status == UNDECIDED]
+        return self.labels[self.codes == UNDECIDED]
 
     @property
     def tops(self) -> Int[np.ndarray, " tops"]:
         """The labels that can reach the top, alone or with their equals."""
-        return self.labels[(self.status == WINS) | (self.status == SHARED)]
+        return self.labels[(self.codes == WINS) | (self.codes == SHARED)]
 
     @cached_property
     def twins(self) -> tuple[Twins, ...]:
         """The groups of equal labels of which one was asked about, by first member."""
-        status = dict(zip(self.labels.tolist(), self.status.tolist(), strict=True))
+        status = dict(zip(self.labels.tolist(), self.status, strict=True))
         asked = ((g, [status[i] for i in g.tolist() if i in status]) for g in self.head.twins)
-        return tuple(Twins(g, ANSWERS[found[0]]) for g, found in asked if found)
+        return tuple(Twins(g, found[0].answer) for g, found in asked if found)
 
     @property
     def stage(self) -> tuple[str, ...]:
@@ -120,13 +128,13 @@ class CanWin:
     @cached_property
     def margin(self) -> Float[np.ndarray, " asked"]:
         out = self._bound.copy()
-        first = {int(c): k for k, c in reversed(list(enumerate(self._candidates.place[self.labels])))}
-        top = [k for k in first.values() if self.status[k] in (WINS, SHARED)]
-        seen = verify_all(self.head, [self.certificate(int(self.labels[k])) for k in top])
-        of = dict(zip((int(self._candidates.place[self.labels[k]]) for k in top), seen.bounds, strict=True))
-        for k in np.flatnonzero((self.status == WINS) | (self.status == SHARED)):
-            proven = of[int(self._candidates.place[self.labels[k]])]
-            out[k] = out[k] if np.isnan(proven) else max(float(proven), float(out[k]))
+        place = self._candidates.place[self.labels]
+        top = np.flatnonzero((self.codes == WINS) | (self.codes == SHARED))
+        first = {int(c): int(self.labels[k]) for k, c in zip(top[::-1], place[top[::-1]], strict=True)}
+        for a, b in spans(len(first), CHUNK):
+            self._prove(list(first.values())[a:b])
+        for k in top:
+            out[k] = max(float(out[k]), self._margins.get(first[int(place[k])], 0.0))
         out.flags.writeable = False
         return out
 
@@ -137,30 +145,51 @@ class CanWin:
         return surface_of(self.head, self._candidates, {i: c.x for i, c in inputs.items() if isinstance(c, Wins)})
 
     def certificate(self, label: Label) -> Certificate:
-        """The proof of one label's verdict."""
+        """The proof of one label's verdict, verified."""
         i = self.head.index(label)
         if i not in self._proofs:
-            at = np.flatnonzero(self.labels == i)
-            if not len(at):
+            if i not in self.labels:
                 raise GonioError(f"can_win: label {i} was not asked about; ask for it, or for all labels.")
-            self._proofs[i] = _proof(self.head, self._candidates, self._proposals, i, int(self.status[at[0]]))
+            self._prove([i])
         return self._proofs[i]
 
     def certificates(self, *, undecided: bool = True) -> Iterator[Certificate]:
-        """The proofs of all labels, in order."""
-        for i, status in zip(self.labels, self.status, strict=True):
-            if undecided or status != UNDECIDED:
-                yield self.certificate(int(i))
+        """The proofs of all labels, in order, each verified."""
+        wanted = self.labels if undecided else self.labels[self.codes != UNDECIDED]
+        for a, b in spans(len(wanted), CHUNK):
+            self._prove(wanted[a:b].tolist())
+            yield from (self._proofs[int(i)] for i in wanted[a:b])
+
+    def _prove(self, labels: list[int]) -> None:
+        """Make the proofs of some labels. What has not passed `verify` yet, wins by the lemma, passes it here."""
+        code = dict(zip(self.labels.tolist(), self.codes.tolist(), strict=True))
+        fresh = [i for i in labels if i not in self._proofs]
+        made = [self._known(i) or _proof(self.head, self._candidates, self._proposals, i, code[i]) for i in fresh]
+        wins = [c for c in made if isinstance(c, Wins)]
+        seen = verify_all(self.head, wins)
+        for k, c in enumerate(wins):
+            if k not in seen.refused:
+                self._margins[c.label] = float(seen.bounds[k])
+        for i, c in zip(fresh, made, strict=True):
+            shown = not isinstance(c, Wins) or i in self._margins
+            self._proofs[i] = c if shown else Undecided(self.head.digest, i, np.inf, UNSHOWN)
+
+    def _known(self, label: int) -> Certificate | None:
+        """The proof of the label's candidate, where one was made on the way, as one about this label."""
+        proof = self._proofs.get(int(self._candidates.rows[self._candidates.place[label]]))
+        if isinstance(proof, Wins):
+            return replace(proof, label=label, equals=self.head.equals(label))
+        return replace(proof, label=label) if isinstance(proof, NeverWins) else None
 
     def reason(self, label: Label) -> str:
         """In words, why a label never wins, or with whom it shares the top."""
         i = self.head.index(label)
         k = int(np.flatnonzero(self.labels == i)[0])
-        if self.status[k] == SHARED:
+        if self.codes[k] == SHARED:
             others = [repr(self.head.labels[j]) for j in self.head.equals(i)]
             more = f" and {len(others) - 3} more" if len(others) > 3 else ""
             return f"only together with {', '.join(others[:3])}{more}, whose scores are equal everywhere"
-        if self.status[k] != NEVER:
+        if self.codes[k] != NEVER:
             return ""
         if self.stage[k] == "dominated":
             certificate = self.certificate(i)
@@ -172,11 +201,10 @@ class CanWin:
 
     def columns(self) -> dict[str, list[Any]]:
         """The result as columns, one entry a label."""
-        words: dict[int, str] = ANSWERS | {SHARED: "with equals"}  # type: ignore[operator]
         return {
             "index": self.labels.tolist(),
             "label": [self.head.labels[i] for i in self.labels],
-            "can_win": [words[int(s)] for s in self.status],
+            "can_win": ["with equals" if s is Status.SHARED else s.answer for s in self.status],
             "margin": [float(m) for m in self.margin],
             "stage": list(self.stage),
             "norm": [float(x) for x in self.head.norms[self.labels]],
@@ -217,9 +245,10 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
 
     Labels whose scores are equal at every input are one candidate: they reach the top together or never.
 
-    Given one label, a verdict with its certificate; given several or none (all), columns. A label that wins has an
-    input at which it does; one that never does, rivals whose weighted mean is nowhere below it, which `verify` has
-    accepted; of the rest nothing is proven but a bound. A soft-cap changes nothing; for the link sigmoid the winner
+    Given one label, a verdict with its certificate; given several or none (all), columns. That a label wins is proven
+    by the lemma of own directions (`proofs.own_direction`) or by an input at which it does; that it never does, by
+    rivals whose weighted mean is nowhere below it. `verify` has accepted each input and each mean; of the rest nothing
+    is proven but a bound. A soft-cap changes nothing; for the link sigmoid the winner
     is the label of the largest score.
 
     >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1], [0.1, 0.2]], link="softmax")
@@ -238,21 +267,25 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
     candidates = candidates_of(head)
     problem = candidates.reduced(head.inputs.reduce(head.W, head.bias))
     places = candidates.place[asked]
-    proposals = propose(problem, labels=None if label is None else np.unique(places), on_progress=on_progress)
-    status, bound, proofs = _disposed(head, candidates, problem, proposals)
+    own = OwnDirections(problem)
+    proposals = propose(problem, labels=None if label is None else np.unique(places), own=own, on_progress=on_progress)
+    codes, bound, proofs = _disposed(head, candidates, problem, proposals, own)
     at = np.searchsorted(proposals.labels, places)
-    status, bound = status[at], bound[at]
-    status[(status == WINS) & candidates.repeated[places]] = SHARED
-    for a in (status, bound):
+    codes, bound = codes[at], bound[at]
+    codes[(codes == WINS) & candidates.repeated[places]] = SHARED
+    for a in (codes, bound):
         a.flags.writeable = False
-    result = CanWin(head, asked, status, proposals.interrupted, bound, candidates, proposals, proofs)
-    if not single:
-        return result
-    i = int(asked[0])
+    result = CanWin(head, asked, codes, proposals.interrupted, bound, candidates, proposals, proofs)
+    return _verdict(result) if single else result
+
+
+def _verdict(result: CanWin) -> Verdict:
+    """The verdict on the one label asked about."""
+    head, i = result.head, int(result.labels[0])
     certificate = result.certificate(i)
-    margin = certificate.verify(head) if isinstance(certificate, Wins) else float(bound[0])
-    question = f"can {head.labels[i]!r} win?"
-    return Verdict(head, question, ANSWERS[int(status[0])], certificate, margin, result.reason(i))
+    unshown = isinstance(certificate, Undecided)
+    answer: Answer = "undecided" if unshown else result.status[0].answer
+    return Verdict(head, f"can {head.labels[i]!r} win?", answer, certificate, float(result.margin[0]), result.reason(i))
 
 
 def _asked(head: Head, several: Any) -> np.ndarray:
@@ -267,34 +300,42 @@ def _asked(head: Head, several: Any) -> np.ndarray:
 
 
 def _disposed(
-    head: Head, candidates: Candidates, problem: Problem, proposals: Proposals
+    head: Head, candidates: Candidates, problem: Problem, proposals: Proposals, own: OwnDirections
 ) -> tuple[np.ndarray, np.ndarray, dict[int, Certificate]]:
-    """Status and bound of each candidate asked about, and the proofs made on the way, by label.
+    """Code and bound of each candidate asked about, and the proofs made on the way, by label.
 
-    The solver proposes "never", `verify` disposes: what it does not accept stays undecided. And what is open, exact
-    arithmetic may settle on the nearest combination found, or one linear program.
+    Wins that the lemma proves stand. Of the other proposals `verify` accepts each input and each mean, or they are
+    undecided; and what is open, exact arithmetic may settle on the nearest combination found, or one linear program.
     """
-    status = proposals.status.copy()
+    codes, bound = proposals.status.copy(), proposals.margin.copy()
     proofs: dict[int, Certificate] = {}
-    never = np.flatnonzero(status == NEVER)
-    claims = _claims(head, candidates, proposals, proposals.labels[never])
-    refused = verify_all(head, claims).refused
-    for k, (at, claim) in enumerate(zip(never, claims, strict=True)):
-        if k in refused:
-            status[at] = UNDECIDED
-        else:
-            proofs[claim.label] = claim
-    bound = np.where(status == proposals.status, proposals.margin, np.where(status == NEVER, 0.0, np.inf))
-    for at in np.flatnonzero(status == UNDECIDED)[: 0 if proposals.interrupted else PROGRAMS]:
+
+    def dispose(at: np.ndarray, claims: list[Any]) -> None:
+        seen = verify_all(head, claims)
+        for k, (place, claim) in enumerate(zip(at, claims, strict=True)):
+            if k in seen.refused:
+                codes[place], bound[place] = UNDECIDED, np.inf
+            elif isinstance(claim, Wins):
+                bound[place] = float(seen.bounds[k])  # the proof itself is made again when it is asked for
+            else:
+                proofs[claim.label] = claim
+
+    never = np.flatnonzero(codes == NEVER)
+    dispose(never, _claims(head, candidates, proposals, proposals.labels[never]))
+    shown = np.flatnonzero((codes == WINS) & ~own.proven[proposals.labels])
+    for a, b in spans(len(shown), CHUNK):
+        which = proposals.labels[shown[a:b]]
+        dispose(shown[a:b], [_wins(head, candidates, proposals, int(c), int(candidates.rows[c])) for c in which])
+    for at in np.flatnonzero(codes == UNDECIDED)[: 0 if proposals.interrupted else PROGRAMS]:
         for claim in _more_claims(head, candidates, problem, proposals, int(proposals.labels[at])):
             try:
                 value = claim.verify(head)
             except CertificateError:
                 continue
-            status[at], bound[at] = (WINS, value) if isinstance(claim, Wins) else (NEVER, 0.0)
+            codes[at], bound[at] = (WINS, value) if isinstance(claim, Wins) else (NEVER, 0.0)
             proofs[claim.label] = claim
             break
-    return status, bound, proofs
+    return codes, bound, proofs
 
 
 def _claims(head: Head, candidates: Candidates, proposals: Proposals, which: np.ndarray) -> list[NeverWins]:
@@ -327,11 +368,15 @@ def _never(head: Head, candidates: Candidates, proposals: Proposals, which: int)
     return NeverWins(head.digest, int(candidates.rows[which]), candidates.rows[rivals], weights)
 
 
-def _proof(head: Head, candidates: Candidates, proposals: Proposals, label: int, status: int) -> Certificate:
+def _wins(head: Head, candidates: Candidates, proposals: Proposals, which: int, label: int) -> Wins:
+    return Wins(head.digest, label, lifted(head.inputs, proposals.direction(which)), head.equals(label))
+
+
+def _proof(head: Head, candidates: Candidates, proposals: Proposals, label: int, code: int) -> Certificate:
     which = int(candidates.place[label])
-    if status in (WINS, SHARED):
-        return Wins(head.digest, label, lifted(head.inputs, proposals.direction(which)), head.equals(label))
-    if status == NEVER:
+    if code in (WINS, SHARED):
+        return _wins(head, candidates, proposals, which, label)
+    if code == NEVER:
         return replace(_never(head, candidates, proposals, which), label=label)
     why = "the search was stopped" if proposals.interrupted else "the label is on the edge between winning and not"
     if proposals.status[proposals.position(which)] == WINS:

@@ -77,7 +77,7 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
             "wins": len(wins.wins),
             "shared": len(wins.shared),
             "interrupted": wins.interrupted,
-            "smallest_margin": float(wins.margin[wins.status == 1].min()) if len(wins.wins) else None,
+            "smallest_margin": float(wins.margin[wins.status == Status.WINS].min()) if len(wins.wins) else None,
             "margins": _histogram(wins),
         },
     )

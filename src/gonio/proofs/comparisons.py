@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
 from gonio.core.inputs import Observed
 from gonio.proofs import exact_numbers
 from gonio.proofs.certificate_base import Certificate, fix
 from gonio.proofs.exact_numbers import Dyadic
-from gonio.proofs.margins import SLACK, TINY, UNIT, Places, gain_and_shift
+from gonio.proofs.margins import SLACK, Places, gain_and_shift
 from gonio.proofs.never_below import NEAR, proven
 from gonio.proofs.rival_mean import LONG, Mean
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
 from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Inputs, Observed
 from gonio.core.parallel import spans
@@ -26,9 +27,7 @@ from gonio.proofs.exact_numbers import Dyadic
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-UNIT = 2.0**-53
 SLACK = 1 + 1e-9  # covers the rounding of the bounds themselves: sums of less than a million terms >= 0
-TINY = 2.0**-1000  # more than all that underflow can take from one sum in float64
 OFF_CENTRE = 1e-6  # how far from sum zero a z may be, against its length, and still be rounding
 COLUMNS, POINTS, SCREEN = 2048, 4096, 32
 

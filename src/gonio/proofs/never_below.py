@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.float_units import TINY, UNIT
 from gonio.core.inputs import AfterLayerNorm
 from gonio.proofs import exact_numbers
 from gonio.proofs.exact_numbers import Dyadic
-from gonio.proofs.margins import SLACK, TINY, UNIT
+from gonio.proofs.margins import SLACK
 from gonio.proofs.rival_mean import FINE, LONG, Mean, Sums, exact_supremum, is_ball, sides, sums, supremum
 
 if TYPE_CHECKING:

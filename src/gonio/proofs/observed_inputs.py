@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
 from gonio.core.inputs import Observed
 from gonio.core.parallel import spans
-from gonio.proofs.margins import SLACK, TINY, UNIT, Places, beats
+from gonio.proofs.margins import SLACK, Places, beats
 
 POINTS = 1024
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
 from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Box, Nonnegative
 from gonio.core.parallel import spans
 from gonio.proofs.exact_numbers import Dyadic, rounded
-from gonio.proofs.margins import SLACK, TINY, UNIT, gain_and_shift
+from gonio.proofs.margins import SLACK, gain_and_shift
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

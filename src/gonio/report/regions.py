@@ -10,11 +10,11 @@ import numpy as np
 from gonio.ask.padding import Padded
 from gonio.ask.precision import PrecisionAudit
 from gonio.ask.ties import CanTie
-from gonio.ask.wins import ANSWERS, SHARED, CanWin
+from gonio.ask.wins import CanWin
 from gonio.core.head import Head
+from gonio.core.status import Status
 from gonio.proofs.proof_file import ProofCheck
 from gonio.report.text import printable, some
-from gonio.search.proposals import NEVER, UNDECIDED, WINS
 
 FEW = 12  # labels that are told one by one
 
@@ -68,19 +68,19 @@ def _surface(r: CanWin) -> list[str]:
 
 def _one(r: CanWin, k: int) -> str:
     i = int(r.labels[k])
-    answer = ANSWERS[int(r.status[k])]
+    answer = r.status[k].answer
     why = r.reason(i)
-    if r.status[k] == SHARED:
+    if r.status[k] is Status.SHARED:
         why = f"{why}; by at least {r.margin[k]:.3g} at an input of its proof"
-    elif r.status[k] == WINS:
+    elif r.status[k] is Status.WINS:
         why = f"by at least {r.margin[k]:.3g} at an input of its proof"
-    elif r.status[k] == UNDECIDED:
+    elif r.status[k] is Status.UNDECIDED:
         why = printable(" ".join(repr(r.certificate(i)).splitlines()[1:]))
     return f"  {printable(r.head.labels[i]):<10} {answer}: {printable(why)}"
 
 
 def _margins(r: CanWin) -> str:
-    won = r.margin[r.status == WINS]
+    won = r.margin[r.status == Status.WINS]
     return f" (each by at least {won.min():.3g} at the input of its proof)" if len(won) else ""
 
 
@@ -90,19 +90,22 @@ def _names(h: Head, which: np.ndarray) -> str:
 
 def can_tie(r: CanTie) -> str:
     """What `gonio can-tie` prints."""
-    counts = {s: int((r.status == s).sum()) for s in (WINS, NEVER, UNDECIDED)}
+    counts = {s: int((r.status == s).sum()) for s in Status}
     lines = [
         f"{len(r):,} pairs, over {printable(str(r.head.inputs))}",
-        f"  can tie    {counts[WINS]:,}",
-        f"  cannot     {counts[NEVER]:,}",
-        f"  undecided  {counts[UNDECIDED]:,}",
+        f"  can tie    {counts[Status.WINS]:,}",
+        f"  cannot     {counts[Status.NEVER]:,}",
+        f"  undecided  {counts[Status.UNDECIDED]:,}",
         f"  note       {r.note}",
     ]
     if len(r) <= FEW:
         for k, (a, b) in enumerate(r.pairs):
             names = " and ".join(f"'{printable(r.head.labels[i])}'" for i in (a, b))
-            others = r.head.shape[0] > 2
-            how = f" (both above all others by at least {r.margin[k]:.3g})" if r.status[k] == WINS and others else ""
+            how = (
+                f" (both above all others by at least {r.margin[k]:.3g})"
+                if r.status[k] is Status.WINS and others
+                else ""
+            )
             lines.append(f"  {names}: {r.answers[k]}{how}")
     return "\n".join(lines)
 
@@ -136,7 +139,7 @@ def precision(a: PrecisionAudit) -> str:
 
 
 def _tops(status: np.ndarray) -> int:
-    return int(np.isin(status, (WINS, SHARED)).sum())
+    return sum(s.answer == "yes" for s in status)
 
 
 def padded(p: Padded, path: Path, again: str) -> str:

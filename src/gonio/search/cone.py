@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)

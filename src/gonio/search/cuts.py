@@ -16,13 +16,14 @@ from functools import partial
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool
+from gonio.core.float_units import UNIT, UNIT32
 from gonio.core.parallel import spans
-from gonio.search.blas_pool import Crew
-from gonio.search.cone import UNIT
+from gonio.proofs.own_direction import leading, tail_lengths
+from gonio.proofs.row_maxima import row_max_with_tails
 from gonio.search.cutting_round import NEVER, OPEN, STALLED, WINS, step
-from gonio.search.kernels import row_max_with_tails, strongest
-from gonio.search.own_direction import leading, tail_lengths
-from gonio.search.whitening import UNIT32, Space, recheck
+from gonio.search.kernels import strongest
+from gonio.search.whitening import Space, recheck
 
 FIRST = 2  # the stage of the first cuts
 KEPT = 4_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
@@ -75,8 +76,10 @@ def _step(act: np.ndarray, args: tuple, chosen: np.ndarray) -> None:
 class Cutter:
     """The rounds of a batch of targets."""
 
-    def __init__(self, space: Space, targets: Targets, crew: Crew, after: Callable[[], None], hot: np.ndarray | None):
-        self.space, self.targets, self.crew, self.after = space, targets, crew, after
+    def __init__(
+        self, space: Space, targets: Targets, workers: BlasPool, after: Callable[[], None], hot: np.ndarray | None
+    ):
+        self.space, self.targets, self.workers, self.after = space, targets, workers, after
         self.hot = hot
         self.hot_rows = None if hot is None else space.V[hot].astype(np.float32)
         self.rays = space.rays  # grows by need where the cone is curved
@@ -111,9 +114,9 @@ class Cutter:
                     T.sets, T.weights, T.size, T.factors, begins, T.spare, room, T.place,
                     T.R, T.status, T.margin, T.gap, slack,
                     space.kappa, space.coarse, space.fine, self.ray_drift, tol, done == 0)  # fmt: skip
-            piece = max(1, min(512, len(act) // (4 * self.crew.size) + 1))
+            piece = max(1, min(512, len(act) // (4 * self.workers.size) + 1))
             jobs = [np.arange(*s) for s in spans(len(act), piece)]
-            self.crew.run(partial(_step, act, args), jobs, self.after)
+            self.workers.run(partial(_step, act, args), jobs, self.after)
             T.factors, T.spare = T.spare, T.factors
             won = act[T.status[act] == WINS]
             self._bring_home(won)
@@ -169,7 +172,7 @@ class Cutter:
 
     def _tails(self) -> dict[int, np.ndarray]:
         if self.tails is None:
-            self.tails = tail_lengths(self.space.V32, self.crew)
+            self.tails = tail_lengths(self.space.V32, self.workers)
         return self.tails
 
     def _rivals(self, act, X, K: int, tails, hot: bool, gather: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -206,11 +209,11 @@ class Cutter:
         """The strongest rivals among `rows`; with `falling` norms (negated) only down to those that can matter."""
         m = len(X32)
         found, value, count = np.zeros((m, K), np.int64), np.empty((m, K), np.float32), np.zeros(m, np.int64)
-        piece = max(16, min(256, -(-m // self.crew.size)))
+        piece = max(16, min(256, -(-m // self.workers.size)))
 
         def look(s: tuple[int, int]) -> None:
             part = slice(*s)
-            scratch = self.crew.buffer("scores", 256 * 4096)
+            scratch = self.workers.buffer("scores", 256 * 4096)
             a, b = np.ascontiguousarray(own[part].T)
             n = len(rows)
             if falling is not None:  # |x| = 1: a rival of norm below the floor stays below it
@@ -224,7 +227,7 @@ class Cutter:
                 np.matmul(X32[part], rows[start:stop].T, out=S)
                 strongest(S, a, b, floor[part], start, found[part], value[part], count[part])
 
-        self.crew.run(look, spans(m, piece), self.after)
+        self.workers.run(look, spans(m, piece), self.after)
         return found, count
 
     def _scan_leading(self, rows, falling, tails, X, floor, a, b, n, out) -> None:
@@ -238,13 +241,13 @@ class Cutter:
             k = leading(-falling[start] / lowest, rank) if lowest > 0 else rank
             doubt = np.arange(m)
             if k < rank:
-                S = self.crew.buffer("scores", 256 * 4096)[: m * (stop - start)].reshape(m, stop - start)
+                S = self.workers.buffer("scores", 256 * 4096)[: m * (stop - start)].reshape(m, stop - start)
                 np.matmul(X[:, :k], rows[start:stop, :k].T, out=S)
                 row_max_with_tails(S, rest[k], tails[k][start:stop], peak)
                 doubt = np.flatnonzero(peak * (1 + 8 * UNIT32 * np.sign(peak)) > floor)
             if len(doubt):
                 size = len(doubt) * (stop - start)
-                S = self.crew.buffer("whole", 256 * 2048)[:size].reshape(len(doubt), stop - start)
+                S = self.workers.buffer("whole", 256 * 2048)[:size].reshape(len(doubt), stop - start)
                 np.matmul(X[doubt], rows[start:stop].T, out=S)
                 f, v, c = found[doubt], value[doubt], count[doubt]
                 strongest(S, a[doubt], b[doubt], floor[doubt], start, f, v, c)

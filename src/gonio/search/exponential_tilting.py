@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gonio.core.blas_pool import BlasPool
+from gonio.core.float_units import UNIT
 from gonio.core.parallel import spans
-from gonio.search.blas_pool import Crew
-from gonio.search.cone import UNIT
 from gonio.search.cuts import Targets
 from gonio.search.cutting_round import NEVER
 from gonio.search.inscribed import Ball
@@ -49,8 +49,8 @@ def _weigh(S, base, skip):
 class Tilter:
     """The rows to weigh, with their own covariance, and the ball that forgives the last residual."""
 
-    def __init__(self, space: Space, ball: Ball, pool: np.ndarray, crew: Crew) -> None:
-        self.space, self.ball, self.pool, self.crew = space, ball, np.sort(pool), crew
+    def __init__(self, space: Space, ball: Ball, pool: np.ndarray, workers: BlasPool) -> None:
+        self.space, self.ball, self.pool, self.workers = space, ball, np.sort(pool), workers
         self.A = space.V[self.pool]
         self.A32 = self.A.astype(np.float32)
         p = 1 / np.maximum(np.einsum("ij,ij->i", self.A, self.A), 1e-3 * space.rank)
@@ -66,8 +66,8 @@ class Tilter:
         if not self.aim_tol > 4 * self.rounding:
             return
         act = T.open
-        piece = max(8, min(PIECE, -(-len(act) // self.crew.size)))
-        inside = self.crew.run(lambda s: self._some(T, act[slice(*s)], most), spans(len(act), piece))
+        piece = max(8, min(PIECE, -(-len(act) // self.workers.size)))
+        inside = self.workers.run(lambda s: self._some(T, act[slice(*s)], most), spans(len(act), piece))
         for found in inside:
             T.status[found] = NEVER
             T.stage[found] = stage
@@ -87,7 +87,7 @@ class Tilter:
         e = s = np.zeros_like(theta)
         shortest = np.full(len(act), np.inf)
         for k in range(most):
-            S = self.crew.buffer("weights", PIECE * N)[: len(here) * N].reshape(len(here), N)
+            S = self.workers.buffer("weights", PIECE * N)[: len(here) * N].reshape(len(here), N)
             np.matmul(theta, self.A32.T, out=S)
             total = _weigh(S, base, own[here])
             mean = (S @ self.A32) / total[:, None]

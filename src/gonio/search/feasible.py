@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg
 
+from gonio.core.blas_pool import one_blas_thread
 from gonio.core.inputs import Problem
 from gonio.proofs.comparisons import ZERO
-from gonio.search.blas_pool import one_blas_thread
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool
+from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
-from gonio.search.blas_pool import Crew
-from gonio.search.cone import UNIT
 
 EXACTLY = 2000  # how many labels may be looked at again in rationals
 
@@ -23,7 +23,7 @@ class Seen(NamedTuple):
     point: np.ndarray
 
 
-def best_margins(problem: Problem, crew: Crew) -> Seen:
+def best_margins(problem: Problem, workers: BlasPool) -> Seen:
     """Bounds of every label's best margin over the points; exact arithmetic where float64 cannot tell its sign."""
     assert problem.points is not None
     V, c, points = problem.V, problem.c, problem.points
@@ -44,7 +44,7 @@ def best_margins(problem: Problem, crew: Crew) -> Seen:
         return Seen(least.max(axis=0), most.max(axis=0), at + s[0])
 
     low, high, where = np.full(n, -np.inf), np.full(n, -np.inf), np.zeros(n, np.int64)
-    for seen in crew.run(look, spans(len(points), size)):
+    for seen in workers.run(look, spans(len(points), size)):
         better = np.where(seen.low > 0, seen.low > low, (seen.high > high) & (low <= 0))
         where = np.where(better, seen.point, where)
         low, high = np.maximum(low, seen.low), np.maximum(high, seen.high)

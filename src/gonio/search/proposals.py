@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core.errors import GonioError
+from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.search.support import basic_support
 
 if TYPE_CHECKING:
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from gonio.search.inscribed import Ball
     from gonio.search.whitening import Space
 
-UNDECIDED, WINS, NEVER = 0, 1, 2
 STAGES = (
     "open",  # 0: nothing settled it
-    "triangle",  # 1: it wins in its own whitened direction
+    "own direction",  # 1: it wins in its own whitened direction
     "cuts",  # 2: batched cutting planes, aim pushed out by 2 %
-    "tilt",  # 3: a positive combination found by tilting weights
+    "tilting",  # 3: a positive combination found by tilting weights
     "fine",  # 4: cutting planes, aim pushed out by 1e-6
     "knife edge",  # 5: cutting planes, aim pushed out by 1e-9
     "twin",  # 6: another label has the same row and bias

@@ -2,8 +2,8 @@
 
 Label i wins  iff  some z of the problem's set has  (V_i - V_j).z + c_i - c_j > 0  for all j != i.
 
-Stages: 0 whiten; 1 accept those that win in their own direction (`triangle`), find a ball inside the hull
-(`inscribed`); 2 cutting planes with the aim pushed out by 2 % (`cuts`); 3 tilting (`tilt`); 4, 5 cutting planes with
+Stages: 0 whiten; 1 accept those that win in their own direction (`proofs.own_direction`), find a ball inside the hull
+(`inscribed`); 2 cutting planes with the aim pushed out by 2 % (`cuts`); 3 exponential tilting; 4, 5 cutting planes with
 the aim pushed out by 1e-6 and 1e-9. What is left is undecided, with a bound of its margin.
 """
 
@@ -13,17 +13,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool, Report
+from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
-from gonio.search.blas_pool import Crew, Report
-from gonio.search.cone import UNIT, pose
+from gonio.core.status import NEVER, UNDECIDED, WINS
+from gonio.proofs.own_direction import OwnDirections
+from gonio.search.cone import pose
 from gonio.search.cuts import Cutter, Targets
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.exponential_tilting import WIDE, Tilter
 from gonio.search.inscribed import Ball, inscribed
-from gonio.search.own_direction import accept
 from gonio.search.points import best_margins
-from gonio.search.proposals import NEVER, STAGE, UNDECIDED, WINS, Ground, Proposals, from_own
+from gonio.search.proposals import STAGE, Ground, Proposals, from_own
 from gonio.search.whitening import Space, prepare
 
 HOT = 2500
@@ -68,11 +70,18 @@ class Ledger:
         )  # fmt: skip
 
 
-def propose(problem: Problem, *, labels: np.ndarray | None = None, on_progress: Report | None = None) -> Proposals:
+def propose(
+    problem: Problem,
+    *,
+    labels: np.ndarray | None = None,
+    own: OwnDirections | None = None,
+    on_progress: Report | None = None,
+) -> Proposals:
     """Which of `labels` (all, if not given) can win, over the set that the problem poses.
 
-    `on_progress(decided, asked, stage)` is called now and then. An interrupt (Ctrl-C) ends the work: what has been
-    decided is given back, `interrupted` is set, and the rest is undecided.
+    `own` takes up what the lemma of own directions proves. `on_progress(decided, asked, stage)` is called now and
+    then. An interrupt (Ctrl-C) ends the work: what has been decided is given back, `interrupted` is set, and the rest
+    is undecided.
     """
     n = len(problem.V)
     asked = np.arange(n) if labels is None else np.asarray(labels, np.int64).reshape(-1)
@@ -83,22 +92,22 @@ def propose(problem: Problem, *, labels: np.ndarray | None = None, on_progress: 
         ledger.combined[i] = (np.array([j]), np.ones(1))
     interrupted = False
     try:
-        with Crew() as crew, np.errstate(all="ignore"):
+        with BlasPool() as workers, np.errstate(all="ignore"):
             ledger.say("preparing")
             if n == 1:
                 _alone(problem, ledger)
             elif problem.shape == "points":
-                _at_points(problem, ledger, crew)
+                _at_points(problem, ledger, workers)
             elif len(ledger.open):
-                _decide(problem, ledger, crew)
+                _decide(problem, ledger, workers, own or OwnDirections(problem))
             ledger.say("done")
     except KeyboardInterrupt:
         interrupted = True
     return ledger.proposals(equal, interrupted)
 
 
-def _at_points(problem: Problem, ledger: Ledger, crew: Crew) -> None:
-    seen = best_margins(problem, crew)
+def _at_points(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
+    seen = best_margins(problem, workers)
     assert problem.points is not None
     for i in np.flatnonzero(ledger.wanted).tolist():
         if ledger.status[i] == NEVER:
@@ -123,7 +132,7 @@ def _alone(problem: Problem, ledger: Ledger) -> None:
     ledger.inputs[0] = z
 
 
-def _decide(problem: Problem, ledger: Ledger, crew: Crew) -> None:
+def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirections) -> None:
     cone = pose(problem)
     n = len(problem.V)
     space = None
@@ -132,28 +141,27 @@ def _decide(problem: Problem, ledger: Ledger, crew: Crew) -> None:
     own_directions = problem.shape == "space" or not (cone.affine or len(cone.rays))
     if own_directions and len(ledger.open) > n // 8:
         plain = pose(replace(problem, c=np.zeros(n))) if cone.affine else cone
-        own = prepare(plain, crew, keep=not cone.affine)
-        if own.rank:
+        rows = prepare(plain, workers, own=own, keep=not cone.affine)
+        if rows.rank:
             asked = ledger.wanted & (ledger.status == UNDECIDED)
-            lead = np.zeros(n)
             try:
-                accept(own, asked, crew, lambda m: ledger.say("triangle", int((m > 0).sum())), lead)
+                own.decide(rows, asked, workers, lambda lead: ledger.say("own direction", int((lead > 0).sum())))
             finally:  # an interrupt keeps what has been accepted so far
-                ledger.ground = replace(ledger.ground, own=own.light(), lead=lead)
-                _keep_triangle(ledger, own, lead)
-        space = None if cone.affine else own
+                ledger.ground = replace(ledger.ground, own=rows.light(), lead=own.lead.copy())
+                _keep_own_directions(ledger, rows, own.lead)
+        space = None if cone.affine else rows
     if not len(ledger.open):
         return
-    space = space or prepare(cone, crew)
-    rows = np.flatnonzero(ledger.stage == STAGE["triangle"])
+    space = space or prepare(cone, workers)
+    rows = np.flatnonzero(ledger.stage == STAGE["own direction"])
     rows = rows if len(rows) >= 4 * space.rank else np.arange(n)
     rows = rows[:: max(1, len(rows) // (24 * max(1, space.rank)))]
     ball = inscribed(space, rows)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=rows)
-    _cut(space, ball, ledger, crew)
+    _cut(space, ball, ledger, workers)
 
 
-def _keep_triangle(ledger: Ledger, own: Space, lead: np.ndarray) -> None:
+def _keep_own_directions(ledger: Ledger, own: Space, lead: np.ndarray) -> None:
     """Write down who wins in its own direction, with the margin that is left in the problem's own set."""
     won = np.flatnonzero(lead > 0)
     left = np.empty(len(won))
@@ -170,10 +178,10 @@ def _keep_triangle(ledger: Ledger, own: Space, lead: np.ndarray) -> None:
             unit = V / np.linalg.norm(V, axis=1, keepdims=True)
             left[slice(*s)] = from_own(ledger.ground, unit, lead[won[slice(*s)]])[1] * (1 - 1e-12)
     won, left = won[left > 0], left[left > 0]
-    ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["triangle"], WINS
+    ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["own direction"], WINS
 
 
-def _cut(space: Space, ball: Ball, ledger: Ledger, crew: Crew) -> None:
+def _cut(space: Space, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
     n, rank = len(space.V), space.rank
     left = ledger.open
     hot = None
@@ -181,7 +189,7 @@ def _cut(space: Space, ball: Ball, ledger: Ledger, crew: Crew) -> None:
         won = np.flatnonzero(ledger.status == WINS)
         won = won if len(won) >= HOT else np.arange(n)
         hot = np.sort(won[np.argsort(-space.norms[won], kind="stable")[:HOT]])
-    tilter = Tilter(space, ball, ledger.ground.pool, crew) if ball.radius > 0 and rank >= WIDE else None
+    tilter = Tilter(space, ball, ledger.ground.pool, workers) if ball.radius > 0 and rank >= WIDE else None
     # A few labels first: the others of their cluster, if they are in one, begin with their columns.
     leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
     shown: Targets | None = None
@@ -193,11 +201,11 @@ def _cut(space: Space, ball: Ball, ledger: Ledger, crew: Crew) -> None:
                 group is others and shown is not None and not space.cone.curved
             ):  # rays are numbered batch by batch there
                 _follow(T, shown, ball.centre)
-            cutter = Cutter(space, T, crew, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), hot)
+            cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), hot)
             try:
                 if tilter:
                     cutter.rounds(ball.aim(T.P, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
-                    tilter.settle(T, STAGE["tilt"], 24)
+                    tilter.settle(T, STAGE["tilting"], 24)
                 for tau, stage, width, most in _schedule(rank):
                     cutter.rounds(ball.aim(T.P, tau), ball.tolerance(tau), STAGE[stage], width, most)
             finally:

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool, Report
 from gonio.core.errors import GonioError
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
-from gonio.search.blas_pool import Crew, Report
+from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.search.cone import pose
 from gonio.search.cuts import Cutter, Targets
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.inscribed import inscribed
 from gonio.search.points import best_margins
-from gonio.search.proposals import NEVER, STAGE, UNDECIDED, WINS, Ground
+from gonio.search.proposals import STAGE, Ground
 from gonio.search.support import basic_support
 from gonio.search.whitening import Space, prepare
 
@@ -117,12 +118,12 @@ def propose_ties(problem: Problem, pairs: np.ndarray, *, on_progress: Report | N
             on_progress(min(m, int((status != UNDECIDED).sum()) + extra), m, "ties")
 
     try:
-        with Crew() as crew, np.errstate(all="ignore"):
+        with BlasPool() as workers, np.errstate(all="ignore"):
             say()
             if problem.shape == "points":
-                _at_points(problem, pairs, status, stage, margin, inputs, crew)
+                _at_points(problem, pairs, status, stage, margin, inputs, workers)
             elif (status == UNDECIDED).any():
-                space = prepare(pose(problem), crew)
+                space = prepare(pose(problem), workers)
                 rows = np.arange(n)[:: max(1, n // (12 * max(1, space.rank)))]
                 ball = inscribed(space, rows)
                 ground = replace(ground, cone=space.cone, space=space.light(), ball=ball, pool=rows)
@@ -130,7 +131,7 @@ def propose_ties(problem: Problem, pairs: np.ndarray, *, on_progress: Report | N
                 for s in spans(len(todo), max(256, min(BATCH, 8_000_000 // max(1, space.rank)))):
                     batch = todo[slice(*s)]
                     T, mu = _targets(space, pairs[batch], ball.centre)
-                    cutter = Cutter(space, T, crew, lambda T=T: say(int((T.status != 0).sum())), None)
+                    cutter = Cutter(space, T, workers, lambda T=T: say(int((T.status != 0).sum())), None)
                     try:
                         for tau, name, width, most in _schedule(space.rank):
                             aims = mu + (T.P - mu) / (1 - tau)
@@ -195,13 +196,13 @@ def _keep(T: Targets, batch, n, status, stage, margin, inputs, combined) -> None
     stage[batch[settled]], status[batch[settled]] = T.stage[settled], T.status[settled]
 
 
-def _at_points(problem: Problem, pairs, status, stage, margin, inputs, crew: Crew) -> None:
+def _at_points(problem: Problem, pairs, status, stage, margin, inputs, workers: BlasPool) -> None:
     """At given points a tie is an equality of two numbers: exact arithmetic tells, for the points that come near."""
     assert problem.points is not None
     for k in np.flatnonzero(status == UNDECIDED):
         a, b = pairs[k]
         keep = np.delete(np.arange(len(problem.V)), b)  # a alone against the others: where a ties with b on top it wins
-        seen = best_margins(replace(problem, V=problem.V[keep], c=problem.c[keep]), crew)
+        seen = best_margins(replace(problem, V=problem.V[keep], c=problem.c[keep]), workers)
         i = int(np.flatnonzero(keep == a)[0])
         if seen.high[i] <= 0:
             status[k], stage[k], margin[k] = NEVER, STAGE["points"], 0.0

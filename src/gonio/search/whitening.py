@@ -14,38 +14,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool
+from gonio.core.float_units import UNIT, UNIT32
 from gonio.core.parallel import spans
-from gonio.search.blas_pool import Crew
-from gonio.search.cone import UNIT, Cone
+from gonio.proofs.mapped_rows import BLOCK, MappedRows, by_norm, map_rows, multiplied
+from gonio.proofs.own_direction import OwnDirections
+from gonio.search.cone import Cone
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-UNIT32 = 2.0**-24
 FLOOR = 1e-13  # eigenvalues of a covariance below this part of the largest are rounding
 ROUND = 1e-6  # and where K has a shape, stretching directions with less than this would make it a sliver
-BLOCK = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
-    """The whitened rows of a cone, their rays, and what rounding can have done to them."""
+class Space(MappedRows):
+    """The whitened rows of a cone and its rays."""
 
     cone: Cone
-    centre: Float[np.ndarray, " homogeneous"]
-    L: Float[np.ndarray, "rank homogeneous"]
-    V: Float[np.ndarray, "labels rank"]
-    V32: Float[np.ndarray, "labels rank"]  # the long rows first: a rival shorter than a score cannot reach it
-    order: Int[np.ndarray, " labels"]  # the labels of these
-    norms: Float[np.ndarray, " labels"]  # by label
-    drift: float
-    reach: float
     rays: Float[np.ndarray, "rays rank"]
     flat: int  # how many coordinates only the rays use
-
-    @property
-    def rank(self) -> int:
-        return self.L.shape[0]
 
     @property
     def shaped(self) -> bool:
@@ -68,11 +57,6 @@ class Space:
     def falling(self) -> Float[np.ndarray, " labels"]:
         """The norms in `order`, negated: they rise, as searchsorted wants them."""
         return -self.norms[self.order]
-
-    @property
-    def largest(self) -> float:
-        """The largest |v_j|."""
-        return float(self.norms.max())
 
     @property
     def kappa(self) -> float:
@@ -113,65 +97,55 @@ class Space:
         return R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
 
 
-def prepare(cone: Cone, crew: Crew, *, keep: bool = True) -> Space:
-    """The space of a cone; without `keep` the float64 rows are dropped once they have been rounded to float32."""
+def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, keep: bool = True) -> Space:
+    """The space of a cone; its rows come from `own` where the lemma of own directions is to be asked about them.
+
+    Without `keep` the float64 rows are dropped once they have been rounded to float32.
+    """
+    n = len(cone.problem.V)
+    centre, L, thin = _isotropic(cone, workers)
+    flat = 0
+    if thin:
+        V, drift, _ = multiplied(cone.rows, n, centre, L, workers, 0.0)
+        L, flat = _resolved(cone, centre, L, V, drift)
+    if flat and cone.problem.shape == "space":
+        return _without_idle(cone, centre, L, workers, keep)
+    mapped = own.mapped(centre, L, workers, keep=keep) if own else map_rows(cone.rows, n, centre, L, workers, keep=keep)
+    rays = np.zeros((0, len(L)))
+    if len(cone.rays):
+        rays = cone.rays @ L.T
+        rays /= np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-300)
+    return Space(**vars(mapped), cone=cone, rays=rays, flat=flat)
+
+
+def _isotropic(cone: Cone, workers: BlasPool) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The mean of the rows, L = Cov^-1/2, and whether some directions have nothing, or need a second look."""
     n = len(cone.problem.V)
     parts = list(spans(n, BLOCK))
-    centre = np.sum(crew.run(lambda s: cone.rows(slice(*s)).sum(axis=0), parts), axis=0) / n
+    centre = np.sum(workers.run(lambda s: cone.rows(slice(*s)).sum(axis=0), parts), axis=0) / n
 
     def moments(s: tuple[int, int]) -> np.ndarray:
         A = cone.rows(slice(*s)) - centre
         return A.T @ A
 
     C = np.zeros((cone.width, cone.width))
-    for piece in spans(len(parts), crew.size):  # a few d x d products at a time, not all of them
-        C += np.sum(crew.run(moments, parts[slice(*piece)]), axis=0)
+    for piece in spans(len(parts), workers.size):  # a few d x d products at a time, not all of them
+        C += np.sum(workers.run(moments, parts[slice(*piece)]), axis=0)
     values, vectors = np.linalg.eigh(C / n)
     top = max(float(values[-1]), np.finfo(float).tiny)
-    thin = bool(values[0] < 1e-9 * top)  # some directions have nothing, or need a second look
     L = (vectors / np.sqrt(np.maximum(values, (ROUND if cone.shaped else FLOOR) * top))).T[::-1].copy()
-    V = np.empty((n, cone.width))
+    return centre, L, bool(values[0] < 1e-9 * top)
 
-    def whiten(s: tuple[int, int]) -> tuple[float, float]:
-        A = cone.rows(slice(*s)) - centre
-        np.matmul(A, L.T, out=V[slice(*s)])
-        A = np.abs(A, out=A).astype(np.float32)
-        bound = A @ np.abs(L).T.astype(np.float32)
-        return (
-            float(np.sqrt(np.einsum("ij,ij->i", bound, bound).max())),
-            float(np.sqrt(np.einsum("ij,ij->i", A, A, dtype=np.float64).max())),
-        )
 
-    found = np.array(crew.run(whiten, parts))
-    flat = 0
-    if thin:
-        L, flat = _resolved(cone, centre, L, V, (cone.width + 3) * UNIT * 1.01 * float(found[:, 0].max()))
-        V = np.empty((n, len(L)))
-        found = np.array(crew.run(whiten, parts))
-    drift = (cone.width + 3) * UNIT * 1.01 * float(found[:, 0].max()) * (1 + 1e-3)
-    reach = float(found[:, 1].max()) * (1 + 1e-6)
-    if flat and cone.problem.shape == "space":
-        # Only t > 0 is asked for, and some y with t > 0 moves all scores alike: the rays bind nothing.
-        idle = L[-1] if L[-1, -1] > 0 else -L[-1]
-        cone = replace(cone, rays=cone.rays[:0], idle=idle, noise=float(np.abs(V[:, -1]).max()) + drift)
-        L, V, flat = L[:-1], np.ascontiguousarray(V[:, :-1]), 0
-    norms = np.empty(n)
-    V32 = np.empty(V.shape, np.float32)
-
-    def measure(s: tuple[int, int]) -> None:
-        norms[slice(*s)] = np.sqrt(np.einsum("ij,ij->i", V[slice(*s)], V[slice(*s)]))
-
-    def round_off(s: tuple[int, int]) -> None:
-        V32[slice(*s)] = V[order[slice(*s)]]
-
-    crew.run(measure, parts)
-    order = np.argsort(-norms, kind="stable")
-    crew.run(round_off, parts)
-    rays = np.zeros((0, len(L)))
-    if len(cone.rays):
-        rays = cone.rays @ L.T
-        rays /= np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-300)
-    return Space(cone, centre, L, V if keep else V[:0], V32, order, norms, drift, reach, rays, flat)
+def _without_idle(cone: Cone, centre: np.ndarray, L: np.ndarray, workers: BlasPool, keep: bool) -> Space:
+    """The space where only t > 0 is asked for and some y with t > 0 moves all scores alike: the rays bind nothing."""
+    V, drift, reach = multiplied(cone.rows, len(cone.problem.V), centre, L, workers, 0.0)
+    idle = L[-1] if L[-1, -1] > 0 else -L[-1]
+    cone = replace(cone, rays=cone.rays[:0], idle=idle, noise=float(np.abs(V[:, -1]).max()) + drift)
+    L, V = L[:-1], np.ascontiguousarray(V[:, :-1])
+    norms, V32, order = by_norm(V, workers)
+    rows = V if keep else V[:0]
+    return Space(centre, L, rows, V32, order, norms, drift, reach, cone, np.zeros((0, len(L))), 0)
 
 
 def _resolved(cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drift: float) -> tuple[np.ndarray, int]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gonio.core import checks
 from gonio.core.errors import GonioError
+from gonio.core.float_units import TINY, UNIT
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -32,6 +33,9 @@ class Problem:
     box      low <= z <= high (either side may be infinite)
     ball     |z| < radius
     points   the rows of `points`
+
+    error            how far an entry of V may be from the exact one, by the rounding of the reduction itself
+    constants_equal  whether the exact c are known to be all equal
     """
 
     V: Float[np.ndarray, "labels reduced"]
@@ -42,6 +46,8 @@ class Problem:
     high: np.ndarray | None = None
     radius: float | None = None
     points: np.ndarray | None = None
+    error: float = 0.0
+    constants_equal: bool = False
 
 
 def _same(z: np.ndarray) -> np.ndarray:
@@ -92,6 +98,14 @@ def _bias(W: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     return np.zeros(len(W)) if bias is None else bias.astype(np.float64)
 
 
+def _all_equal(bias: np.ndarray | None) -> bool:
+    return bias is None or bool((bias == bias[0]).all())
+
+
+def _largest(a: np.ndarray) -> float:
+    return max(float(a.max(initial=0)), -float(a.min(initial=0)))
+
+
 def _frozen(a: Any, who: str, name: str, infinite: bool = False) -> np.ndarray:
     v = checks.wide(checks.array(a, who, name)).astype(np.float64)
     if v.ndim > 1:
@@ -107,7 +121,7 @@ class AllInputs(Inputs):
     """Every vector: nothing is known of what feeds the head."""
 
     def reduce(self, W, bias=None):
-        return Problem(W, _bias(W, bias), "space", _same)
+        return Problem(W, _bias(W, bias), "space", _same, constants_equal=_all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         return np.asarray(np.isfinite(np.atleast_2d(x)).all(axis=1))
@@ -127,7 +141,7 @@ class Nonnegative(Inputs):
     """x >= 0 in every coordinate: after a ReLU, or counts."""
 
     def reduce(self, W, bias=None):
-        return Problem(W, _bias(W, bias), "orthant", _same)
+        return Problem(W, _bias(W, bias), "orthant", _same, constants_equal=_all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)
@@ -174,7 +188,7 @@ class Box(Inputs):
     def reduce(self, W, bias=None):
         d = W.shape[1]
         low, high = np.broadcast_to(self.low, d), np.broadcast_to(self.high, d)
-        return Problem(W, _bias(W, bias), "box", _same, low=low, high=high)
+        return Problem(W, _bias(W, bias), "box", _same, low=low, high=high, constants_equal=_all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)
@@ -219,7 +233,16 @@ class AfterRMSNorm(Inputs):
         return True
 
     def reduce(self, W, bias=None):
-        return Problem(W * self.gain, _bias(W, bias), "ball", lambda z: self.gain * z, radius=np.sqrt(len(self.gain)))
+        V = W * self.gain
+        return Problem(
+            V,
+            _bias(W, bias),
+            "ball",
+            lambda z: self.gain * z,
+            radius=np.sqrt(len(self.gain)),
+            error=2 * UNIT * _largest(V) + TINY,
+            constants_equal=_all_equal(bias),
+        )
 
     def contains(self, x) -> np.ndarray:
         x, room, unit = _rounding(x)
@@ -271,13 +294,22 @@ class AfterLayerNorm(Inputs):
 
     def reduce(self, W, bias=None):
         V = W * self.gain
+        error = 2 * (len(self.gain) + 4) * UNIT * _largest(V) + TINY  # of the products, the mean and the difference
         V -= V.mean(axis=1, keepdims=True)
         c = _bias(W, bias) + W @ self.shift
 
         def lift(z: np.ndarray) -> np.ndarray:
             return self.gain * (z - z.mean(axis=-1, keepdims=True)) + self.shift
 
-        return Problem(V, c, "ball", lift, radius=np.sqrt(len(self.gain)))
+        return Problem(
+            V,
+            c,
+            "ball",
+            lift,
+            radius=np.sqrt(len(self.gain)),
+            error=error,
+            constants_equal=_all_equal(bias) and not self.shift.any(),
+        )
 
     def contains(self, x) -> np.ndarray:
         x, room, unit = _rounding(x)

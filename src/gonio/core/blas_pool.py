@@ -1,4 +1,4 @@
-"""Two or more threads with one BLAS thread each: no barriers inside a product, and Ctrl-C between pieces of work."""
+"""A thread pool whose threads call single-threaded BLAS: no barriers inside a product, Ctrl-C between pieces."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def one_blas_thread() -> Any:
     return _controller().limit(limits=1, user_api="blas")
 
 
-class Crew:
+class BlasPool:
     """A pool of threads for the length of one question; use it as a context manager."""
 
     def __init__(self) -> None:
         self.size = cores()
         self.local = threading.local()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> BlasPool:
         self.limits = one_blas_thread()
         self.limits.__enter__()
         self.pool = ThreadPoolExecutor(self.size)
