@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks import Case, Cases
 from gonio import Head
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.remedies import Whiten
 from gonio.similarity import centred_logit_correlation
 from gonio.similarity.nearest import nearest_by_cosine
@@ -17,7 +17,7 @@ from gonio.similarity.nearest import nearest_by_cosine
 def cases(toy: bool) -> Cases:
     n, dim, k = (900, 24, 5) if toy else (50_000, 768, 10)
     X = np.random.default_rng(0).standard_normal((n, dim)).astype(np.float32)
-    rows = Rows(X)
+    rows = RowTable(X)
 
     def flat() -> np.ndarray:
         """faiss's exact inner-product index, or where it is not installed scikit-learn's brute force."""

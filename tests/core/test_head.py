@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from gonio import AfterLayerNorm, AfterRMSNorm, Box, GonioError, Head, Nonnegative, Source
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 
 W = np.array([[1, 0.5], [0.5, 1], [-1, 0.4], [-0.8, -0.8], [0.9, -1.2]])  # the five labels of Fig. 1
 NAMES = ["dog", "cat", "fish", "Ġdog", "Ġhouse"]
@@ -202,7 +202,7 @@ def test_packed_rows_are_unpacked_a_block_at_a_time():
         return stored.astype(np.float32) * np.float32(0.5)
 
     stored = np.random.default_rng(0).integers(-128, 128, (100_000, 16), dtype=np.int8)
-    rows = Rows(stored, unpack=unpack)
+    rows = RowTable(stored, unpack=unpack)
     h = Head(rows, link="softmax")
     assert max(seen) <= rows.block_size() < 100_000
     assert np.array_equal(h[5], stored[5] * np.float32(0.5))

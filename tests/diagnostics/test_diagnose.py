@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gonio import GonioError, Head
-from gonio.cli.diagnose import diagnose
+from gonio.cli.diagnosing import diagnose
 from gonio.diagnostics.examine import examine
 
 

@@ -120,9 +120,9 @@ def test_an_undecided_bound_holds_in_exact_arithmetic(head, data):
     low, high = sides(head.inputs, d)
     x = np.clip(x, low, high)
     w = np.full(n - 1, 1 / (n - 1))
-    from gonio.proofs.rival_mean import Mean, beyond, sums, supremum
+    from gonio.proofs.rival_mean import RivalMean, beyond, sums, supremum
 
-    mean = Mean(head, 0, np.arange(1, n), w, np.zeros(n - 1, bool))
+    mean = RivalMean(head, 0, np.arange(1, n), w, np.zeros(n - 1, bool))
     with np.errstate(all="ignore"):
         s = sums(mean)
         value = (supremum(head, s) if head.inputs.bounded else beyond(head, s)) / mean.scale

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gonio import GonioError
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.similarity.nearest import nearest, nearest_by, nearest_by_cosine
 
 
@@ -51,7 +51,7 @@ def test_many_blocks_and_a_large_k():
 
 def test_barred_rows_come_last_and_only_if_they_must():
     X = np.array([[1, 0], [0, 0], [1, 1], [0, 0], [0, 1]], np.float64)
-    near, cosines = nearest_by_cosine(Rows(X), 4)
+    near, cosines = nearest_by_cosine(RowTable(X), 4)
     assert near[0].tolist() == [2, 4, 1, 3]
     assert np.isneginf(cosines[0, 2:]).all()
     assert near[1].tolist() == [0, 2, 4, 3]

@@ -6,15 +6,17 @@ with a bias has a program of its own; observed embeddings are looked through. Wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.ask.loop import first_verified
 from gonio.core.head import Head
 from gonio.core.inputs import Observed, Problem
-from gonio.proofs.certificate_base import Certificate, CertificateError
+from gonio.proofs.certificate_base import Certificate
 from gonio.proofs.comparisons import NOBODY, Impossible, Open, Possible
 from gonio.proofs.margins import lifted
 from gonio.search import ball_program
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 SLIGHT = 1e-12  # weights this small against the largest are rounding
 LOWEST = 64  # comparisons that a program over a ball takes in at a time
+Claims = Iterator[tuple[Certificate, float]]
 EDGE = "the comparisons are on the edge between possible and not, or too large for exact arithmetic"
 
 
@@ -38,33 +41,31 @@ class Question:
 
 
 def decide(head: Head, problem: Problem, question: Question) -> Certificate:
-    """The first proposal that a certificate accepts: the Newton method's, then a linear program's."""
+    """The first proposal that `verify` accepts; Open, with how near the search came, where there is none."""
     q = question
     if not len(q.above) and (not len(q.top) or len(q.top) == head.shape[0]):
         x = lifted(head.inputs, np.zeros(head.shape[1]))
         return Possible(head.digest, q.above, q.below, q.top, x)
     if isinstance(head.inputs, Observed):
-        return _among(head, head.inputs, q)
-    if problem.shape == "ball" and problem.c.any():
-        return _in_ball(head, problem, q)
-    problem = _without_flat(problem)
+        claims = _among(head, head.inputs, q)
+    elif problem.shape == "ball" and problem.c.any():
+        claims = _in_ball(head, problem, q)
+    else:
+        claims = _by_system(head, _without_flat(problem), q)
+    found, nearest = first_verified(head, claims)
+    return found or Open(head.digest, q.above, q.below, q.top, float(nearest), EDGE)
+
+
+def _by_system(head: Head, problem: Problem, q: Question) -> Claims:
+    """The Newton method's proposal, then a linear program's; each with as few rows as needed first."""
     system = pose(problem, q.above, q.below, q.top)
-    bound = np.inf
     for method in (newton, program):
         proposal = method(system)
         if proposal is None:
             continue
-        for fewer in (True, False):
-            claim = _claim(head, problem, q, system, _basic(system, proposal) if fewer else proposal)
-            try:
-                claim.verify(head)
-            except CertificateError:
-                bound = min(bound, proposal.bound)
-                if proposal.u is not None:
-                    break
-                continue
-            return claim
-    return Open(head.digest, q.above, q.below, q.top, float(bound), EDGE)
+        yield _claim(head, problem, q, system, _basic(system, proposal)), proposal.bound
+        if proposal.u is None:
+            yield _claim(head, problem, q, system, proposal), proposal.bound
 
 
 def _without_flat(problem: Problem) -> Problem:
@@ -143,8 +144,8 @@ def _matched(high: np.ndarray, given: np.ndarray, low: np.ndarray, taken: np.nda
     return np.array(a, np.int64), np.array(b, np.int64), np.array(v)
 
 
-def _among(head: Head, inputs: Observed, q: Question) -> Certificate:
-    """Over observed embeddings: the one at which the comparisons hold by most, or none."""
+def _among(head: Head, inputs: Observed, q: Question) -> Claims:
+    """Over observed embeddings: those at which the comparisons hold by most, or none."""
     F = inputs.F.astype(np.float64)
     score = np.column_stack(
         [F @ head.W.astype(np.float64).T + (0 if head.bias is None else head.bias), np.zeros(len(F))]
@@ -155,22 +156,13 @@ def _among(head: Head, inputs: Observed, q: Question) -> Certificate:
     if len(q.top):
         others = np.setdiff1d(np.arange(head.shape[0]), q.top)
         gap = np.minimum(gap, score[:, q.top].min(axis=1) - score[:, others].max(axis=1))
+    most = float(gap.max())
     for k in np.argsort(-gap)[:3]:
-        claim = Possible(head.digest, q.above, q.below, q.top, inputs.F[k])
-        try:
-            claim.verify(head)
-        except CertificateError:
-            continue
-        return claim
-    never = Impossible(head.digest, q.above, q.below, q.top, np.zeros(0))
-    try:
-        never.verify(head)
-    except CertificateError:
-        return Open(head.digest, q.above, q.below, q.top, float(gap.max()), "rounding leaves it open")
-    return never
+        yield Possible(head.digest, q.above, q.below, q.top, inputs.F[k]), most
+    yield Impossible(head.digest, q.above, q.below, q.top, np.zeros(0)), most
 
 
-def _in_ball(head: Head, problem: Problem, q: Question) -> Certificate:
+def _in_ball(head: Head, problem: Problem, q: Question) -> Claims:
     """A ball with a bias: who is above whom depends on where in the ball, which one program maximises over."""
     answer = ball_program.solve(problem, partial(_lowest, q))
     above, below = answer.pairs.T
@@ -178,12 +170,7 @@ def _in_ball(head: Head, problem: Problem, q: Question) -> Certificate:
     if len(answer.weights):
         claims.append(Impossible(head.digest, above, below, NOBODY, answer.weights))
     for claim in claims if answer.least > 0 else claims[::-1]:
-        try:
-            claim.verify(head)
-        except CertificateError:
-            continue
-        return claim
-    return Open(head.digest, q.above, q.below, q.top, max(0.0, answer.most), EDGE)
+        yield claim, max(0.0, answer.most)
 
 
 def _lowest(q: Question, scores: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from gonio.ask.wins import can_win
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.row_table import Affine8, Rows
+from gonio.core.row_table import Affine8, RowTable
 from gonio.core.status import Status
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def cast(head: Head, kind: Precision) -> Head:
                 q[part] = np.clip(np.rint(block.astype(np.float64) / scale[part, None].astype(np.float64)), -127, 127)
             if not (np.isfinite(scale[part]).all() and (scale[part] > 0).all()):
                 raise GonioError("cast: a row of W is too large or small for the float32 scale of int8; rescale it.")
-        rows = Rows(q, dim=d, unpack=Affine8(scale, np.zeros((), np.int8)), kind="int8 (per-row absmax)")
+        rows = RowTable(q, dim=d, unpack=Affine8(scale, np.zeros((), np.int8)), kind="int8 (per-row absmax)")
         return head.replace(W=rows, source=None)
     W = np.empty((n, d), TYPES[kind])
     for start, block in head.blocks():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from gonio.ask.loop import first_verified
 from gonio.ask.verdict import Verdict
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
@@ -16,7 +17,7 @@ from gonio.core.status import NEVER, UNDECIDED, WINS, Answer, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverTies, Ties, Undecided
 from gonio.search.proposals import STAGE, STAGES
-from gonio.search.tie_program import around, by_program, why_open
+from gonio.search.tie_program import around, claims_about, why_open
 from gonio.search.tie_search import TieProposals, propose_ties
 from gonio.similarity.nearest import nearest_by_cosine
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 PROGRAMS = 2000  # undecided pairs that are put to one program each
-VACUOUS = 2.9  # from d about 3 log n on nearly every pair of a random head can tie (FACTS 1.7: n = 60, d = 12: 97 %)
+VACUOUS = 2.9  # from d about 3 log n on nearly every pair of a random head can tie
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,7 +154,8 @@ def can_tie(
     margin = np.where(status == WINS, found.margin, np.where(status == NEVER, 0.0, np.inf))
     stage = np.where(status == UNDECIDED, STAGE["open"], found.stage)
     for k in np.flatnonzero(status == UNDECIDED)[: 0 if found.interrupted else PROGRAMS]:
-        proof, margin[k] = by_program(head, problem, int(asked[k, 0]), int(asked[k, 1]))
+        proof, value = first_verified(head, claims_about(head, problem, int(asked[k, 0]), int(asked[k, 1])))
+        margin[k] = 0.0 if isinstance(proof, NeverTies) else value
         if proof is not None:
             status[k], proofs[int(k)] = (WINS if isinstance(proof, Ties) else NEVER), proof
             stage[k] = STAGE["points" if isinstance(head.inputs, Observed) else "program"]

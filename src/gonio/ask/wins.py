@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from gonio.ask.candidates import Candidates, candidates_of
+from gonio.ask.loop import first_verified
 from gonio.ask.surface import Surface, surface_of
 from gonio.ask.verdict import Verdict
 from gonio.core.errors import GonioError
@@ -19,7 +20,7 @@ from gonio.core.inputs import Observed, Problem
 from gonio.core.parallel import in_threads, spans
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
-from gonio.proofs.certificates import Certificate, CertificateError, NeverWins, Undecided, Wins
+from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
 from gonio.proofs.margins import lifted
 from gonio.proofs.own_direction import OwnDirections
 from gonio.search import linear
@@ -327,14 +328,11 @@ def _disposed(
         which = proposals.labels[shown[a:b]]
         dispose(shown[a:b], [_wins(head, candidates, proposals, int(c), int(candidates.rows[c])) for c in which])
     for at in np.flatnonzero(codes == UNDECIDED)[: 0 if proposals.interrupted else PROGRAMS]:
-        for claim in _more_claims(head, candidates, problem, proposals, int(proposals.labels[at])):
-            try:
-                value = claim.verify(head)
-            except CertificateError:
-                continue
+        more = _more_claims(head, candidates, problem, proposals, int(proposals.labels[at]))
+        claim, value = first_verified(head, ((c, np.inf) for c in more))
+        if claim is not None:
             codes[at], bound[at] = (WINS, value) if isinstance(claim, Wins) else (NEVER, 0.0)
-            proofs[claim.label] = claim
-            break
+            proofs[int(candidates.rows[proposals.labels[at]])] = claim
     return codes, bound, proofs
 
 

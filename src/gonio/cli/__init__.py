@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from gonio.cli.audit import alike, audit
-from gonio.cli.diagnose import diagnose
-from gonio.cli.explore import explore
-from gonio.cli.factors import factors
+from gonio.cli.auditing import alike, audit
+from gonio.cli.diagnosing import diagnose
+from gonio.cli.exploring import explore
+from gonio.cli.factor_models import factors
 from gonio.cli.gauge import compare, dial, info
-from gonio.cli.papers import reproduce
-from gonio.cli.patterns import can_label, can_rank, can_top, patterns
-from gonio.cli.regions import can_tie, can_win, pad, verify
+from gonio.cli.pattern_questions import can_label, can_rank, can_top, patterns
+from gonio.cli.possible import can_tie, can_win, pad, verify
+from gonio.cli.reproducing import reproduce
 from gonio.cli.similarity import similar
 from gonio.core.errors import GonioError
 

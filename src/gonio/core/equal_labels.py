@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Inputs
-from gonio.core.row_table import Rows, groups_of_equal
+from gonio.core.row_table import RowTable, groups_of_equal
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -31,7 +31,7 @@ NEAR = 1e-10  # rows whose reduced forms differ by a larger share of their size 
 class Columns:
     """Some columns of the rows of another table."""
 
-    before: Rows
+    before: RowTable
     kept: np.ndarray
 
     def __call__(self, stored: np.ndarray, which: Any) -> np.ndarray:
@@ -39,15 +39,15 @@ class Columns:
 
 
 def groups_of_equal_labels(
-    rows: Rows, bias: np.ndarray | None, inputs: Inputs
+    rows: RowTable, bias: np.ndarray | None, inputs: Inputs
 ) -> tuple[Int[np.ndarray, " members"], ...]:
     """The groups of two or more labels whose scores are equal at every input, each in order, by first member."""
     if isinstance(inputs, AfterRMSNorm) and not inputs.gain.all():
         kept = np.flatnonzero(inputs.gain)
         if not len(kept):  # nothing reaches the head: only the biases tell labels apart
-            rows = Rows(np.zeros((rows.shape[0], 1)))
+            rows = RowTable(np.zeros((rows.shape[0], 1)))
         else:
-            rows = Rows(rows.stored, dim=len(kept), unpack=Columns(rows, kept), kind=rows.kind, derived=True)
+            rows = RowTable(rows.stored, dim=len(kept), unpack=Columns(rows, kept), kind=rows.kind, derived=True)
     groups = groups_of_equal(rows, bias)
     if isinstance(inputs, AfterLayerNorm):
         groups = _joined_after_layer_norm(rows, bias, inputs, groups)
@@ -55,7 +55,7 @@ def groups_of_equal_labels(
 
 
 def _joined_after_layer_norm(
-    rows: Rows, bias: np.ndarray | None, inputs: AfterLayerNorm, groups: tuple[np.ndarray, ...]
+    rows: RowTable, bias: np.ndarray | None, inputs: AfterLayerNorm, groups: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, ...]:
     """The groups, joined with one another and with single labels that the LayerNorm makes equal to them."""
     members = {int(g[0]): g for g in groups}
@@ -73,7 +73,7 @@ def _joined_after_layer_norm(
     return tuple(sorted([*members.values(), *joined], key=lambda g: int(g[0])))
 
 
-def _nearly_equal(rows: Rows, inputs: AfterLayerNorm, labels: np.ndarray) -> list[np.ndarray]:
+def _nearly_equal(rows: RowTable, inputs: AfterLayerNorm, labels: np.ndarray) -> list[np.ndarray]:
     """Clusters of two or more labels whose reduced rows have nearly equal products with one random direction.
 
     A product is only a hint: equal rows have nearly equal products, and the values decide.
@@ -93,7 +93,7 @@ def _nearly_equal(rows: Rows, inputs: AfterLayerNorm, labels: np.ndarray) -> lis
     return [order[a : b + 1] for a, b in edges.reshape(-1, 2)]
 
 
-def _equal_after_layer_norm(rows: Rows, bias: np.ndarray | None, inputs: AfterLayerNorm, i: int, j: int) -> bool:
+def _equal_after_layer_norm(rows: RowTable, bias: np.ndarray | None, inputs: AfterLayerNorm, i: int, j: int) -> bool:
     """Whether two labels have equal scores at every input after the LayerNorm, in exact arithmetic."""
     two = rows[np.array([i, j])].astype(np.float64)
     with np.errstate(all="ignore"):

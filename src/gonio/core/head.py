@@ -16,7 +16,7 @@ from gonio.core import checks
 from gonio.core import inputs as _inputs
 from gonio.core.equal_labels import groups_of_equal_labels
 from gonio.core.errors import GonioError, LabelError
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -98,7 +98,7 @@ class Head:
         source: Source | None = None,
     ) -> None:
         link = checks.one_of(link, get_args(Link), "Head", "link")  # type: ignore[assignment]
-        rows = W if isinstance(W, Rows) else Rows(W)
+        rows = W if isinstance(W, RowTable) else RowTable(W)
         n, d = rows.shape
         if bias is not None:
             b = checks.array(bias, "Head", "bias")
@@ -138,7 +138,7 @@ class Head:
         put(self, "source", source)
 
     if TYPE_CHECKING:
-        rows: Rows
+        rows: RowTable
         bias: Float[np.ndarray, " labels"] | None
         link: Link
         named: bool

@@ -53,7 +53,7 @@ def _changeable(a: np.ndarray) -> bool:
     return False
 
 
-class Rows:
+class RowTable:
     """An immutable n x d table of finite numbers in the type it was stored in.
 
     `stored` holds one entry of its first axis a row. Float types of 16 and 8 bits are widened, and packed types
@@ -140,7 +140,7 @@ class Survey:
     prints: UInt[np.ndarray, " labels"]
 
 
-def _survey(rows: Rows) -> Survey:
+def _survey(rows: RowTable) -> Survey:
     n, d = rows.shape
     squares = np.empty(n)
     prints = np.empty(n, np.uint64)
@@ -181,7 +181,7 @@ def _survey(rows: Rows) -> Survey:
     return Survey(norms, prints)
 
 
-def groups_of_equal(rows: Rows, bias: np.ndarray | None = None) -> tuple[Int[np.ndarray, " members"], ...]:
+def groups_of_equal(rows: RowTable, bias: np.ndarray | None = None) -> tuple[Int[np.ndarray, " members"], ...]:
     """The groups of two or more rows equal in value (-0.0 = 0.0), and in bias where one is given."""
     prints = rows.survey().prints
     order = np.argsort(prints, kind="stable")

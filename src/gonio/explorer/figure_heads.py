@@ -1,4 +1,4 @@
-"""The heads of the plane in the papers' figures (FACTS 1.2)."""
+"""The heads of the plane in the papers' figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of the papers' figures, as heads of the plane (FACTS 1.2)."""
+"""The examples of the papers' figures, as heads of the plane."""
 
 from __future__ import annotations
 

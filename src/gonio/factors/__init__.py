@@ -5,7 +5,7 @@ from __future__ import annotations
 from gonio.factors.checkup import FactorAudit, audit
 from gonio.factors.fitting import fit
 from gonio.factors.model import FactorModel
-from gonio.factors.remedies import NegativeSampling, Propensity, Remedy, Standardise
+from gonio.factors.remedies import InteractionRemedy, NegativeSampling, Propensity, Standardise
 from gonio.factors.rescaling import cosine_range, rescale, user_item_range
 from gonio.factors.rescaling_survey import RescalingSurvey, survey
 from gonio.factors.similar import SimilarItems, similar_items
@@ -13,9 +13,9 @@ from gonio.factors.similar import SimilarItems, similar_items
 __all__ = [
     "FactorAudit",
     "FactorModel",
+    "InteractionRemedy",
     "NegativeSampling",
     "Propensity",
-    "Remedy",
     "RescalingSurvey",
     "SimilarItems",
     "Standardise",

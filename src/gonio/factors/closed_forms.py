@@ -1,4 +1,4 @@
-"""The closed forms: what each penalty leaves of the leading singular directions (FACTS 2).
+"""The closed forms: what each penalty leaves of the leading singular directions.
 
 product   min ||X - X A B'||^2 + lam ||A B'||^2                    A = B = V_k diag(1 / (1 + lam/s^2))^1/2
 factors   min ||X - X A B'||^2 + lam (||X A||^2 + ||B||^2)         A = V_k diag((1/s)(1 - lam/s)_+)^1/2

@@ -14,7 +14,7 @@ from gonio.factors.alternating import als
 from gonio.factors.closed_forms import CLOSED, Solution
 from gonio.factors.interactions import Interactions
 from gonio.factors.model import FactorModel, Penalty
-from gonio.factors.remedies import Remedy
+from gonio.factors.remedies import InteractionRemedy
 
 PENALTIES = get_args(Penalty)[:3]
 
@@ -27,7 +27,7 @@ def fit(
     *,
     rate: float | None = None,
     link: str = "dot",
-    remedy: Remedy | None = None,
+    remedy: InteractionRemedy | None = None,
     by: str = "closed",
     seed: int = 0,
     steps: int = 500,

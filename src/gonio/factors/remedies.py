@@ -1,4 +1,4 @@
-"""What may be done to the interactions before fitting, so that popularity does not decide the similarities (FACTS 2).
+"""What may be done to the interactions before fitting, so that popularity does not decide the similarities.
 
 Each is a choice with a price: the model then fits other numbers than X.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Remedy:
+class InteractionRemedy:
     """A change of the table before fitting."""
 
     def apply(self, X: Interactions) -> Interactions:
@@ -27,7 +27,7 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Standardise(Remedy):
+class Standardise(InteractionRemedy):
     """Every column to mean 0 and variance 1 (or, with centre=False, to mean square 1): each item counts alike.
 
     A sparse table stays sparse: the means are subtracted in the products. Columns without variance become zero.
@@ -51,7 +51,7 @@ class Standardise(Remedy):
 
 
 @dataclass(frozen=True)
-class Propensity(Remedy):
+class Propensity(InteractionRemedy):
     """Inverse-propensity weights: x_ui / theta_i with theta_i = max(floor, (popularity_i / largest)^power).
 
     With the squared loss over all entries, the unbiased estimate of what users would touch if all items were seen
@@ -79,7 +79,7 @@ class Propensity(Remedy):
 
 
 @dataclass(frozen=True)
-class NegativeSampling(Remedy):
+class NegativeSampling(InteractionRemedy):
     """What training with sampled negatives fits:  max(0, log(x_ui / (count r_u q_i))),  r_u the user's total.
 
     With `count` negatives an interaction, drawn with q_i ~ popularity_i^power, the logistic loss is least at

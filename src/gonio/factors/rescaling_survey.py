@@ -197,8 +197,8 @@ ROUNDING = 1e-12
 def survival(items: np.ndarray, near: np.ndarray, asked: np.ndarray, on_progress: Callable | None = None) -> Survival:
     """Which neighbours stay in their list under every rescaling.
 
-    Refuted by an example: a rescaling under which k others are nearer. Proven by the ranges of FACTS 2.2: fewer than k
-    others can ever come above the least cosine that the pair can have.
+    Refuted by an example: a rescaling under which k others are nearer. Proven by the ranges of
+    `gauge.factor_ranges`: fewer than k others can ever come above the least cosine that the pair can have.
     """
     items = clean(items)
     k = near.shape[1]

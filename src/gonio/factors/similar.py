@@ -15,7 +15,7 @@ import numpy as np
 
 from gonio.core import checks
 from gonio.core.errors import GonioError
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.factors.adapt import tables
 from gonio.similarity.nearest import nearest_by_cosine
 
@@ -120,7 +120,7 @@ def lists(
     n = len(V)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < n:
         raise GonioError(f"similar_items: {k} neighbours of {n:,} items were asked for; 1 to {n - 1:,} can be given.")
-    near, _ = nearest_by_cosine(Rows(V), min(n - 1, k + SPARE), which)
+    near, _ = nearest_by_cosine(RowTable(V), min(n - 1, k + SPARE), which)
     asked = np.arange(n) if which is None else which
     U = unit_rows(V)
     cosines = np.empty(near.shape)

@@ -35,16 +35,16 @@ class Canonical:
 def canonical(head: Head, embeddings: Any = None) -> Canonical:
     """The canonical representative of a head's orbit.
 
-    softmax heads are centred (J W), others taken as they are, after a LayerNorm what its outputs see of them; then
-    whitened: by the embeddings where they are given, A = J W S^1/2 with S their covariance, so that A A' is the
-    (centred) logit covariance; else by the rows, A = J W (W' J W)^-1/2, so that A A' is the projector onto the column
-    space. A is fixed up to a rotation, and the rotation by the first labels whose rows are independent: their
-    block is lower triangular with a positive diagonal.
+     softmax heads are centred (J W), others taken as they are, after a LayerNorm what its outputs see of them; then
+     whitened: by the embeddings where they are given, A = J W S^1/2 with S their covariance, so that A A' is the
+     (centred) logit covariance; else by the rows, A = J W (W' J W)^-1/2, so that A A' is the projector onto the column
+     space. A is fixed up to a rotation, and the rotation by the first labels whose rows are independent: their
+     block is lower triangular with a positive diagonal.
 
-    Whitened by its rows alone, a head of rank n - 1 has the same canonical form as every other: no information is left
-    (FACTS 1.7d).
+     Whitened by its rows alone, a head of rank n - 1 has the same canonical form as every other: no information is left
+    .
 
-    Claims: GONIO.1.7d
+     Claims: GONIO.1.7d
     """
     n, d = head.shape
     head.must_score("canonical")

@@ -16,7 +16,7 @@ from gonio.gauge.mapped import bias_map, by_map, nearly_equal
 from gonio.gauge.offset import biases_differ_by, offset_between
 from gonio.gauge.predictions import LARGE, predicted
 from gonio.gauge.rotation import rotate
-from gonio.gauge.rounding import Table
+from gonio.gauge.rounding import RoundedTable
 from gonio.gauge.transforms import BiasShift, Chain, Linear, Rotation, Transform, Translation
 from gonio.gauge.verdict import CLEAR, HOPELESS, SURE, Pair, SameModel, in_words, judged, verdict, verdict_of
 
@@ -37,7 +37,7 @@ def same_model(a: Head, b: Head, embeddings: tuple[Any, Any] | None = None) -> S
     question is whether they agree.
 
     A "yes" without embeddings means that the heads can produce the same predictions, not that the models do. Where the
-    differences of rows have rank n - 1, any two heads are related (FACTS 1.7g) and the answer is None, unless they are
+    differences of rows have rank n - 1, any two heads are related and the answer is None, unless they are
     equal to rounding or differ by one vector.
 
     Claims: GONIO.complete, GONIO.1.7g
@@ -50,7 +50,7 @@ def same_model(a: Head, b: Head, embeddings: tuple[Any, Any] | None = None) -> S
         return verdict(False, f"the soft-caps differ: {a.softcap} and {b.softcap}", None, np.inf, 0.0, 0)
     ia, ib, how = _common(a, b)
     unit = a.link == "cosine"
-    pair = Pair(Table(a, ia, unit=unit), Table(b, ib, unit=unit), how)
+    pair = Pair(RoundedTable(a, ia, unit=unit), RoundedTable(b, ib, unit=unit), how)
     if embeddings is not None:
         return _by_predictions(pair, embeddings)
     if a.link not in SCORES and not unit and (a.link == "input" or a.offset_in or b.offset_in):

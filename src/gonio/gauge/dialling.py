@@ -222,7 +222,7 @@ def reach_of_flat(head: Head, i: int, j: int) -> bool:
 
 def linear_map(a: np.ndarray, b: np.ndarray, target: float) -> np.ndarray:
     """An invertible M with cos(M a, M b) = target for independent a, b: M = I - QQ' + Q S Q', [a b] = Q R,
-    S = [[1, c], [0, sqrt(1 - c^2)]] R^-1 (FACTS 1.6).
+    S = [[1, c], [0, sqrt(1 - c^2)]] R^-1.
 
     The images of a and b are given their old lengths, so that M stays as near the identity as it can.
 

@@ -15,7 +15,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Source
 from gonio.files.write.checkpoint import config_of, head_tensor_name, must_not_write_over, replace_tensors, write_folder
-from gonio.files.write.tensors import SAFETENSORS, Part, Table, new_folder, write_file
+from gonio.files.write.tensors import SAFETENSORS, Part, StoredTable, new_folder, write_file
 from gonio.gauge.dialling import Dialled
 
 Precision = Literal["float32", "same"]
@@ -66,7 +66,7 @@ def export(dialled: Dialled, out: Path | str, *, precision: Precision = "float32
         return _moved_tables(dialled, place, out, dtype, overwrite)
     config = config_of(place if place.is_dir() else place.parent)
     name = head_tensor_name(source, config, place, alone)
-    parts: dict[str, Part] = {name: Table(head, like, dtype)}
+    parts: dict[str, Part] = {name: StoredTable(head, like, dtype)}
     untied = name != source.tensors["W"]
     if untied and like.bias is not None:
         own = name.removesuffix("weight") + "bias"  # beside a head of its own some models look for a bias of its own
@@ -93,7 +93,7 @@ def _moved_tables(dialled: Dialled, place: Path, out: Path, dtype: str, overwrit
         )
     added = _second_table(source, place, other)
     parts: dict[str, Any] = {
-        name: Table(dialled.head, dialled.before, dtype).whole(),
+        name: StoredTable(dialled.head, dialled.before, dtype).whole(),
         other: (added - v).astype(np.float32 if dtype != "float64" else np.float64),
     }
     path = replace_tensors(source, parts, out, config=lambda about: about, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""How far a cosine of a factor model can be moved by rescaling its coordinates (FACTS 2.2).
+"""How far a cosine of a factor model can be moved by rescaling its coordinates.
 
 With items b -> b / d and users a -> a * d, d > 0 coordinate by coordinate, no score changes. For two items, with
 tau_l = b_jl / b_il over the coordinates where both differ from zero and weights w_l ~ b_il^2 / d_l^2,

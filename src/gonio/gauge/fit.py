@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from gonio.core.parallel import in_threads, spans
 from gonio.gauge.leftover import Leftover, Target, U, Weighted, leftover
-from gonio.gauge.rounding import Table, pieces
+from gonio.gauge.rounding import RoundedTable, pieces
 
 WELL = 1e-8  # squared condition above which normal equations with corrections are as good as a QR
 
@@ -24,8 +24,8 @@ WELL = 1e-8  # squared condition above which normal equations with corrections a
 class Difference:
     """y - x: what a map near the identity has to explain, without the rounding of a product with the identity."""
 
-    a: Table
-    b: Table
+    a: RoundedTable
+    b: RoundedTable
 
     def block(self, span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         x, _ = self.a.block(span)
@@ -62,7 +62,7 @@ class Regression:
         return self.M + np.eye(len(self.M)) if self.near else self.M
 
 
-def regress(a: Table, target: Target, *, shifts: bool, near: bool = False) -> Regression:
+def regress(a: RoundedTable, target: Target, *, shifts: bool, near: bool = False) -> Regression:
     """Fit the target by the rows of a, with an offset where `shifts`."""
     n = len(a.which)
     with threadpool_limits(1, "blas"):  # a thread a block, and no barriers inside
@@ -73,7 +73,7 @@ def regress(a: Table, target: Target, *, shifts: bool, near: bool = False) -> Re
     return Regression(M, v, near, full, left)
 
 
-def _weighted(a: Table, target: Target, shifts: bool, near: bool) -> Weighted:
+def _weighted(a: RoundedTable, target: Target, shifts: bool, near: bool) -> Weighted:
     """Weights by rounding, and the means that go with them."""
     n = len(a.which)
     middle = int(np.argsort(a.head.norms[a.which])[n // 2])

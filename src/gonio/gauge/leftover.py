@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gonio.core.parallel import in_threads
-from gonio.gauge.rounding import Table, pieces
+from gonio.gauge.rounding import RoundedTable, pieces
 
 U = 2.0**-53
 CLIP = 36.0  # in the mean over all entries none counts for more than six standard deviations
@@ -32,7 +32,7 @@ class Target(Protocol):
 class Weighted:
     """Rows of a table and a target, centred if wanted, times the weight of their row."""
 
-    a: Table
+    a: RoundedTable
     target: Target
     near: bool
     weights: np.ndarray

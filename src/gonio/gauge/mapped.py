@@ -10,7 +10,7 @@ from gonio.core.head_summary import largest_of_rounding, numerical_rank
 from gonio.core.parallel import in_threads
 from gonio.gauge.fit import Column, Difference, Regression, folded, regress
 from gonio.gauge.offset import biases_differ_by
-from gonio.gauge.rounding import Table, pieces
+from gonio.gauge.rounding import RoundedTable, pieces
 from gonio.gauge.transforms import BiasShift, Chain, InputShift, Linear, Transform, Translation
 from gonio.gauge.verdict import HOPELESS, Pair, SameModel, in_words, judged, verdict_of
 
@@ -126,7 +126,7 @@ def _ranks(pair: Pair) -> tuple[int, int, bool]:
     return out[0][0], out[1][0], out[0][1] and out[1][1]
 
 
-def _rank(t: Table, shifts: bool) -> tuple[int, bool]:
+def _rank(t: RoundedTable, shifts: bool) -> tuple[int, bool]:
     n = len(t.which)
     top = float(t.head.norms[t.which].max()) or 1.0
 

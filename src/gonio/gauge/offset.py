@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gonio.core.parallel import in_threads
-from gonio.gauge.rounding import Table, half_step, pieces
+from gonio.gauge.rounding import RoundedTable, half_step, pieces
 
 U = 2.0**-53
 TWICE = 1 + 2.0**-7  # numbers rounded by way of a wider type are off by a little more than half a step
@@ -32,7 +32,7 @@ class Offset:
     errors: np.ndarray
 
 
-def offset_between(a: Table, b: Table, *, free: bool) -> Offset:
+def offset_between(a: RoundedTable, b: RoundedTable, *, free: bool) -> Offset:
     """Whether some v (v = 0 unless `free`) lies within rounding of y_ik - x_ik for every label i.
 
     Entry ik allows the v_k between y - x - steps and y - x + steps; v exists if the largest lower end is at most the
@@ -79,7 +79,7 @@ def offset_between(a: Table, b: Table, *, free: bool) -> Offset:
     )  # fmt: skip
 
 
-def biases_differ_by(a: Table, b: Table, *, free: bool) -> float | None:
+def biases_differ_by(a: RoundedTable, b: RoundedTable, *, free: bool) -> float | None:
     """The number (0 unless `free`) by which all biases differ to rounding; None where there is none."""
     (ba, ea), (bb, eb) = a.bias(), b.bias()
     gap = bb - ba

@@ -10,7 +10,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.gauge.rounding import Table, embeddings_step, half_step, pieces
+from gonio.gauge.rounding import RoundedTable, embeddings_step, half_step, pieces
 
 U = 2.0**-53
 LARGE = 0.01  # predictions that differ by more are never called the same, whatever rounding may explain
@@ -51,7 +51,7 @@ def pair_of(a: Head, b: Head, embeddings: Any) -> tuple[tuple[np.ndarray, np.nda
     return (Fa, steps[0].reshape(Fa.shape)), (Fb, steps[1].reshape(Fb.shape))
 
 
-def predicted(a: Table, b: Table, embeddings: Any) -> Predicted:
+def predicted(a: RoundedTable, b: RoundedTable, embeddings: Any) -> Predicted:
     """Hold the difference of every score  W f + b  to what rounding of rows, biases and embeddings explains.
 
     Independent roundings of half a step e_w, e_f move a score by the variance  sum (e_w f)^2 + (w e_f)^2  over 3.
@@ -73,14 +73,14 @@ def predicted(a: Table, b: Table, embeddings: Any) -> Predicted:
     )  # fmt: skip
 
 
-def _scores(t: Table, F: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _scores(t: RoundedTable, F: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The scores of the table's labels, and the variance that rounding gives them."""
     n, d = len(t.which), F.shape[1]
     z, variance = np.empty((len(F), n)), np.empty((len(F), n))
     unit = t.head.link == "cosine"
     for span in pieces(n):
         part = slice(*span)
-        rows, off = Table(t.head, t.which, unit=unit).block(span)
+        rows, off = RoundedTable(t.head, t.which, unit=unit).block(span)
         z[:, part] = F @ rows.T
         # Embeddings in float64 were computed, as these scores are: about d roundings of each.
         computed = 4 * d * U * U

@@ -67,7 +67,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def by_translation(a: np.ndarray, b: np.ndarray) -> Reach:
-    """All of [-1, 1] for two different rows in two or more dimensions (FACTS 1.6).
+    """All of [-1, 1] for two different rows in two or more dimensions.
 
     Equal rows stay at 1; in one dimension only -1 and 1 exist.
 
@@ -82,7 +82,7 @@ def by_translation(a: np.ndarray, b: np.ndarray) -> Reach:
 
 
 def by_linear_map(a: np.ndarray, b: np.ndarray) -> Reach:
-    """All of (-1, 1) for independent rows under g -> M g; dependent rows keep their 1 or -1 (FACTS 1.6).
+    """All of (-1, 1) for independent rows under g -> M g; dependent rows keep their 1 or -1.
 
     Claims: GONIO.1.6
     """

@@ -8,10 +8,10 @@ from threadpoolctl import threadpool_limits
 from gonio.core.parallel import in_threads
 from gonio.gauge.fit import Regression
 from gonio.gauge.leftover import Weighted, leftover
-from gonio.gauge.rounding import Table, pieces
+from gonio.gauge.rounding import RoundedTable, pieces
 
 
-def rotate(a: Table, b: Table) -> Regression:
+def rotate(a: RoundedTable, b: RoundedTable) -> Regression:
     """The orthogonal Q with y = x Q, as far as it goes, and what it leaves.
 
     Q is the polar factor of X'Y, then corrected twice: with A = (XQ)'XQ and R what is left, the skew S that solves

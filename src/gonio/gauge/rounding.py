@@ -66,7 +66,7 @@ class Storage:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RoundedTable:
     """Chosen rows of a head in float64, and how far rounding may have moved each entry.
 
     norm   the LayerNorm the rows are seen through: w -> (w * gain) minus its mean, the last column dropped, since the
@@ -144,6 +144,6 @@ def embeddings_step(F: Any) -> np.ndarray:
 
 def mean_square_step(head: Head) -> float:
     """The mean square of the rounding errors of a head's entries: that of half a step to either side, evenly."""
-    table = Table(head, np.arange(head.shape[0]))
+    table = RoundedTable(head, np.arange(head.shape[0]))
     total = sum(float((table.stored(s)[1] ** 2).sum()) for s in pieces(head.shape[0]))
     return total / (3 * head.shape[0] * head.shape[1])

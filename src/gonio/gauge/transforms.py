@@ -26,14 +26,14 @@ from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Observed
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 
 
 @dataclass(frozen=True, eq=False)
 class Added:
     """Rows of `before` plus a vector for all of them, or one multiple of a direction a row, worked out when read."""
 
-    before: Rows
+    before: RowTable
     vector: np.ndarray
     times: np.ndarray | None = None
 
@@ -48,7 +48,7 @@ class Added:
 class Times:
     """Rows of `before` times a matrix (from the right) or one number a row, worked out when read."""
 
-    before: Rows
+    before: RowTable
     matrix: np.ndarray
 
     def __call__(self, stored: np.ndarray, which: Any) -> np.ndarray:
@@ -56,9 +56,9 @@ class Times:
         return rows * self.matrix[which][:, None] if self.matrix.ndim == 1 else rows @ self.matrix
 
 
-def _lazily(rows: Rows, unpack: Any, dim: int) -> Rows:
+def _lazily(rows: RowTable, unpack: Any, dim: int) -> RowTable:
     """A table computed from another, block by block: a dialled head of any size costs no second table."""
-    return Rows(rows.stored, dim=dim, unpack=unpack, kind="float64", derived=True)
+    return RowTable(rows.stored, dim=dim, unpack=unpack, kind="float64", derived=True)
 
 
 class Transform:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.gauge.leftover import Leftover
-from gonio.gauge.rounding import Table, digits_of
+from gonio.gauge.rounding import RoundedTable, digits_of
 from gonio.gauge.transforms import Transform
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class SameModel:
 class Pair:
     """The rows of two heads that stand for the same labels, and in words how they were matched."""
 
-    a: Table
-    b: Table
+    a: RoundedTable
+    b: RoundedTable
     how: str
 
     @property

@@ -10,7 +10,7 @@ from gonio.core import checks
 from gonio.core.errors import LoadError
 from gonio.core.head import Link
 from gonio.core.inputs import AllInputs, Box, Inputs, Nonnegative
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read.head_draft import Draft
 
 FITTED = ("coef_", "coefs_", "feature_log_prob_", "components_", "estimators_", "best_estimator_", "steps")
@@ -95,7 +95,7 @@ def _linear(
         b = np.concatenate([-b / 2, b / 2])
     if len(labels) != len(W):
         raise LoadError(f"load: this {name} has {len(W)} rows for {len(labels)} classes; gonio needs one row a class.")
-    out = Draft(f"a {name}", "scikit-learn", Rows(W), bias=b if b.any() else None, labels=labels)
+    out = Draft(f"a {name}", "scikit-learn", RowTable(W), bias=b if b.any() else None, labels=labels)
     out.decide(
         "weight", "the fitted coefficients" + (", one row for two classes, written as -w/2 and w/2" if halves else "")
     )
@@ -196,7 +196,9 @@ def _decomposition(x: Any, name: str) -> Draft:
     """Items of a factorisation X ~ U components_: one row a column of X."""
     items = np.ascontiguousarray(np.asarray(_dense(x.components_)).T)
     labels = getattr(x, "feature_names_in_", None)
-    out = Draft(f"a {name}", "scikit-learn", Rows(items), link="dot", labels=None if labels is None else list(labels))
+    out = Draft(
+        f"a {name}", "scikit-learn", RowTable(items), link="dot", labels=None if labels is None else list(labels)
+    )
     out.decide("weight", "components_, turned: one row a column of the data")
     out.decide("link", f"{name} approximates the data by a product of factors")
     penalised = name == "NMF" and (getattr(x, "alpha_W", 0) or getattr(x, "alpha_H", 0) not in (0, "same"))

@@ -1,4 +1,4 @@
-"""Draganov, Vadgama & Bekkers 2024: what a cosine loss does to the lengths of embeddings (FACTS 4.2)."""
+"""Draganov, Vadgama & Bekkers 2024: what a cosine loss does to the lengths of embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The item vectors that each remedy of the paper leads to, on the same interactions (FACTS 2).
+"""The item vectors that each remedy of the paper leads to, on the same interactions.
 
 trained on the cosine                   rows normalised while they are learnt
 standardised, inverse propensity,       the table is changed before a fit with a penalty on the product; its cosines
@@ -13,10 +13,10 @@ import numpy as np
 
 from gonio.factors.fitting import fit
 from gonio.factors.interactions import Interactions
-from gonio.factors.remedies import NegativeSampling, Propensity, Remedy, Standardise
+from gonio.factors.remedies import InteractionRemedy, NegativeSampling, Propensity, Standardise
 from gonio.factors.similar import vectors
 
-BEFORE: dict[str, Remedy] = {
+BEFORE: dict[str, InteractionRemedy] = {
     "standardised": Standardise(),
     "inverse propensity": Propensity(),
     "negative sampling": NegativeSampling(count=1),

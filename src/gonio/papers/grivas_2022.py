@@ -1,4 +1,4 @@
-"""Grivas, Bogoychev & Lopez 2022: labels that can never win (FACTS 4.3, 4.4)."""
+"""Grivas, Bogoychev & Lopez 2022: labels that can never win."""
 
 from __future__ import annotations
 

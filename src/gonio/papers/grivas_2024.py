@@ -1,4 +1,4 @@
-"""Grivas, Vergari & Lopez 2024: the sigmoid bottleneck and the Fourier head (FACTS 4.5)."""
+"""Grivas, Vergari & Lopez 2024: the sigmoid bottleneck and the Fourier head."""
 
 from __future__ import annotations
 

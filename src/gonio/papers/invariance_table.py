@@ -1,4 +1,4 @@
-"""The invariance table: which quantities of a head are facts about the model and which are convention (FACTS 1.7).
+"""The invariance table: which quantities of a head are facts about the model and which are convention.
 
 Each quantity is written once, in its plainest form, for a small head W (labels x dim) with embeddings F (points x dim),
 and declares under which groups it stays the same:

@@ -1,4 +1,4 @@
-"""Land & Bartolo 2024: under-trained tokens found from the rows of the head (FACTS 4.6)."""
+"""Land & Bartolo 2024: under-trained tokens found from the rows of the head."""
 
 from __future__ import annotations
 

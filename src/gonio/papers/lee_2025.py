@@ -1,4 +1,4 @@
-"""Lee et al. 2025: do the geometries of two models' token embeddings agree? (FACTS 4.7)"""
+"""Lee et al. 2025: do the geometries of two models' token embeddings agree?"""
 
 from __future__ import annotations
 

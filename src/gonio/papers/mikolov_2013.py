@@ -1,4 +1,4 @@
-"""Mikolov et al. 2013: skip-gram with negative sampling, read as a sigmoid classifier (FACTS 1.1, E.1)."""
+"""Mikolov et al. 2013: skip-gram with negative sampling, read as a sigmoid classifier."""
 
 from __future__ import annotations
 

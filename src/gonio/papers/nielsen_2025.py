@@ -1,4 +1,4 @@
-"""Nielsen, Macocco & Baroni 2025: hubs among tokens and contexts (FACTS 4.12, 4.13)."""
+"""Nielsen, Macocco & Baroni 2025: hubs among tokens and contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nielsen & Grivas 2026: what cosine similarity between label representations can and cannot tell us (FACTS 1)."""
+"""Nielsen & Grivas 2026: what cosine similarity between label representations can and cannot tell us."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def _other_measures() -> list[Row]:
 
 
 def _slips() -> list[Row]:
-    """Where the paper's text and code differ (FACTS 1.4)."""
+    """Where the paper's text and code differ."""
     R = np.array(FIGURE_2_RIGHT)
     where = {"function": "gonio.explorer.figure_heads", "test": "tests/papers/test_papers.py"}
     return [

@@ -1,6 +1,4 @@
-"""The papers' verification grid: a Gram or cosine matrix alone gives back the oriented matroid of the rows
-(FACTS 1.3).
-"""
+"""The papers' verification grid: a Gram or cosine matrix alone gives back the oriented matroid of the rows"""
 
 from __future__ import annotations
 

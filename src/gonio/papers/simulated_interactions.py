@@ -1,6 +1,6 @@
 """The cluster simulation behind the paper's figure: users who like clusters, items with power-law popularity.
 
-FACTS 2.1 gives the settings for what the paper leaves out: clusters equally likely, popularity rank^-beta within a
+What the paper leaves out is set here: clusters equally likely, popularity rank^-beta within a
 cluster, preferences Dirichlet(1, .., 1), basket sizes m with chance ~ m^-0.5.
 """
 

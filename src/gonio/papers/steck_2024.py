@@ -1,4 +1,4 @@
-"""Steck, Ekanadham & Kallus 2024: is cosine-similarity of embeddings really about similarity? (FACTS 2)"""
+"""Steck, Ekanadham & Kallus 2024: is cosine-similarity of embeddings really about similarity?"""
 
 from __future__ import annotations
 

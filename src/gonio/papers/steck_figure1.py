@@ -18,7 +18,7 @@ from gonio.papers.simulated_interactions import Separation, Simulated, separatio
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# What a run of seed 0 gave at the paper's size, and how far seeds differ: mean same, mean different, AUC (FACTS 2.1).
+# What a run of seed 0 gave at the paper's size, and how far seeds differ: mean same, mean different, AUC.
 EXPECTED: dict[str, tuple[float, float, float]] = {
     "V_k": (0.220, 0.000, 0.708),
     "D = I": (0.393, 0.009, 0.906),

@@ -1,4 +1,4 @@
-"""You 2025: formulas for semantic similarity beyond the cosine, and three ways it fails (FACTS 3)."""
+"""You 2025: formulas for semantic similarity beyond the cosine, and three ways it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zhou et al. 2022: frequent words look less similar than they are (FACTS 4.1)."""
+"""Zhou et al. 2022: frequent words look less similar than they are."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.proofs.margins import Places
 from gonio.proofs.never_below import NEAR
-from gonio.proofs.rival_mean import Mean
+from gonio.proofs.rival_mean import RivalMean
 
 
 class CertificateError(GonioError):
@@ -78,7 +78,7 @@ class Certificate:
 
     def _mean(
         self, head: Head, label: int, rivals: np.ndarray, weights: np.ndarray, partner: tuple[int, float] | None = None
-    ) -> Mean:
+    ) -> RivalMean:
         """The rivals as a mean, after a look at its form; the partner of a tie may have a weight of any sign."""
         self._rivals(head, rivals, label, *(partner[:1] if partner else ()))
         if rivals.shape != weights.shape:
@@ -91,7 +91,7 @@ class Certificate:
         r, w, free = rivals[use], weights[use], np.zeros(int(use.sum()), bool)
         if partner is not None:
             r, w, free = np.append(r, partner[0]), np.append(w, -partner[1]), np.append(free, True)
-        return Mean(head, label, r, w, free)
+        return RivalMean(head, label, r, w, free)
 
     def _rivals(self, head: Head, rivals: np.ndarray, *but: int) -> None:
         if len(rivals) and not (rivals.min() >= 0 and rivals.max() < head.shape[0]):

@@ -27,7 +27,7 @@ from gonio.proofs.certificate_base import Certificate, CertificateError, fix
 from gonio.proofs.exact_numbers import Dyadic
 from gonio.proofs.margins import Places, beats, least_margins
 from gonio.proofs.never_below import NEAR, proven
-from gonio.proofs.rival_mean import Mean, beyond, exact_supremum, is_ball, sums, supremum
+from gonio.proofs.rival_mean import RivalMean, beyond, exact_supremum, is_ball, sums, supremum
 
 __all__ = ["Certificate", "CertificateError", "NeverTies", "NeverWins", "Ties", "Undecided", "Wins", "of_dict"]
 
@@ -235,7 +235,7 @@ class NeverTies(Certificate):
     def _apart(self, head: Head) -> float:
         values, open_ball = [], False
         for low, high in ((self.a, self.b), (self.b, self.a)):
-            mean = Mean(head, low, np.array([high]), np.ones(1), np.zeros(1, bool))
+            mean = RivalMean(head, low, np.array([high]), np.ones(1), np.zeros(1, bool))
             with np.errstate(all="ignore"):
                 values.append(supremum(head, sums(mean)))
             rows, c = mean.exactly()

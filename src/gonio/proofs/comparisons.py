@@ -23,7 +23,7 @@ from gonio.proofs.certificate_base import Certificate, fix
 from gonio.proofs.exact_numbers import Dyadic
 from gonio.proofs.margins import SLACK, Places, gain_and_shift
 from gonio.proofs.never_below import NEAR, proven
-from gonio.proofs.rival_mean import LONG, Mean
+from gonio.proofs.rival_mean import LONG, RivalMean
 
 if TYPE_CHECKING:
     from jaxtyping import Int
@@ -33,7 +33,7 @@ NOBODY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Sums(Mean):
+class WeightedComparisons(RivalMean):
     """Comparisons with weights, as a mean: D.z + B is what the lower scores have on the higher ones, weighted."""
 
     above: Int[np.ndarray, " some"] = field(default_factory=lambda: NOBODY)
@@ -171,7 +171,7 @@ class Impossible(_Comparisons):
         if w.shape != self.above.shape or not (np.isfinite(w).all() and (w >= 0).all() and abs(w.sum() - 1) <= NEAR):
             raise self._refuse("its weights are not one non-negative number a comparison, with sum 1.")
         use = np.flatnonzero(w > 0)
-        mean = Sums(head, -1, use, w[use], np.zeros(len(use), bool), self.above, self.below)
+        mean = WeightedComparisons(head, -1, use, w[use], np.zeros(len(use), bool), self.above, self.below)
         value = proven(mean)
         if value is None:
             raise self._refuse(f"undecided: its {len(use)} weights do not prove that its comparisons never all hold.")

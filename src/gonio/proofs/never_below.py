@@ -20,7 +20,7 @@ from gonio.core.inputs import AfterLayerNorm
 from gonio.proofs import exact_numbers
 from gonio.proofs.exact_numbers import Dyadic
 from gonio.proofs.margins import SLACK
-from gonio.proofs.rival_mean import FINE, LONG, Mean, Sums, exact_supremum, is_ball, sides, sums, supremum
+from gonio.proofs.rival_mean import FINE, LONG, MeanSums, RivalMean, exact_supremum, is_ball, sides, sums, supremum
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -30,7 +30,7 @@ NOISE = 1e-9  # a D_k this small against its terms is meant to vanish
 LARGEST = 1 << 20  # entries (rivals x dim) that are looked at in whole numbers: about two seconds
 
 
-def proven(mean: Mean) -> float | None:
+def proven(mean: RivalMean) -> float | None:
     """An upper bound <= 0 of sum_j w_j (score_i - score_j) / sum_j w_j over the inputs; None where none was proven.
 
     Cost: rivals x dim where there is room to spare; the inverse of a dim x dim matrix and two products for exact
@@ -62,7 +62,7 @@ def proven(mean: Mean) -> float | None:
     return None if found is None else found / mean.scale * (1 - 1e-12) + 0.0
 
 
-def _downhill(mean: Mean, s: Sums) -> Mean:
+def _downhill(mean: RivalMean, s: MeanSums) -> RivalMean:
     """Weights within NEAR of the stored ones, one step down the slope of  sqrt(d) |D| - B.
 
     Weights on the very edge of a proof, B = sqrt(d) |D|, fail by their rounding; a small step has room to spare.
@@ -86,7 +86,7 @@ class Conditions:
     reference: int | None  # after a LayerNorm D counts up to a constant: D_k - D_reference stands for D_k
 
 
-def _conditions(mean: Mean, s: Sums) -> Conditions | None:
+def _conditions(mean: RivalMean, s: MeanSums) -> Conditions | None:
     """The linear conditions under which D.z + B >= 0 on the inputs, chosen by where D nearly vanishes.
 
     None where the weights are too far from meeting them for rounding to be the cause.
@@ -109,7 +109,7 @@ def _conditions(mean: Mean, s: Sums) -> Conditions | None:
     return Conditions(np.flatnonzero(vanish), sign, corner, reference)
 
 
-def _enclosed(mean: Mean, s: Sums, must: Conditions, last: bool) -> float | None:
+def _enclosed(mean: RivalMean, s: MeanSums, must: Conditions, last: bool) -> float | None:
     """-(corner.D + B), rounded up, at exact weights that meet the conditions; it vanishes too where `last`."""
     t = len(must.zero) + last
     m = len(mean.rivals)
@@ -177,7 +177,7 @@ def _distance(A: np.ndarray, A_error: np.ndarray, D: np.ndarray, error: np.ndarr
     return (y + q * (y.max() / (1 - q.max()))) * SLACK if q.max() < 1 else None
 
 
-def _as_stored(mean: Mean) -> float | None:
+def _as_stored(mean: RivalMean) -> float | None:
     """The supremum of -(D.z + B) for the stored weights as they are, in whole numbers, if it is at most 0."""
     if len(mean.rivals) * mean.head.shape[1] > LARGEST:
         return None
@@ -186,7 +186,7 @@ def _as_stored(mean: Mean) -> float | None:
     return None if value is None else math.ldexp(value, given.exponent)
 
 
-def _solved(mean: Mean, must: Conditions) -> float | None:
+def _solved(mean: RivalMean, must: Conditions) -> float | None:
     """As `_enclosed`, in whole numbers: first the stored weights as they are, then the exact ones near them."""
     if len(mean.rivals) * mean.head.shape[1] > LARGEST:
         return None

@@ -32,7 +32,7 @@ BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Mean:
+class RivalMean:
     """Rivals of a label with weights that sum to about 1; `free` ones may have any sign (the partner in a tie)."""
 
     head: Head
@@ -69,7 +69,7 @@ class Mean:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class MeanSums:
     """D and B of the weights as they stand, bounds of their errors, and the sums of their terms' absolute values."""
 
     D: np.ndarray
@@ -80,7 +80,7 @@ class Sums:
     weight: float
 
 
-def sums(mean: Mean) -> Sums:
+def sums(mean: RivalMean) -> MeanSums:
     """D and B in long floats, a block of rivals at a time."""
     d, m = mean.head.shape[1], len(mean.rivals)
     D, size = np.zeros(d, LONG), np.zeros(d, LONG)
@@ -93,7 +93,7 @@ def sums(mean: Mean) -> Sums:
         B, weight = B + w @ c, weight + np.abs(w) @ terms
     error = (m + 8) * FINE * size * SLACK + TINY * (size > 0)
     wrong = float((m + d + 16) * FINE * weight) * SLACK + TINY * float(weight > 0)
-    return Sums(D, error, size, float(B), wrong + 2 * UNIT * abs(float(B)), float(weight))
+    return MeanSums(D, error, size, float(B), wrong + 2 * UNIT * abs(float(B)), float(weight))
 
 
 def is_ball(head: Head) -> bool:
@@ -120,7 +120,7 @@ def length(v: np.ndarray) -> float:
     return math.nextafter(float(top * np.sqrt((u * u).sum())) * SLACK, math.inf)
 
 
-def supremum(head: Head, s: Sums) -> float:
+def supremum(head: Head, s: MeanSums) -> float:
     """The supremum of -(D.z + B) over the inputs, rounded up; infinite or NaN where it may be infinite."""
     if is_ball(head):
         r = s.D - s.D.mean() if isinstance(head.inputs, AfterLayerNorm) else s.D
@@ -135,7 +135,7 @@ def supremum(head: Head, s: Sums) -> float:
     return total - s.B + s.wrong + 4 * UNIT * (abs(total) + abs(s.B))
 
 
-def beyond(head: Head, s: Sums) -> float:
+def beyond(head: Head, s: MeanSums) -> float:
     """A bound of -(D.z + B) / max(1, |z|) over the inputs, for inputs that have no largest norm."""
     low, high = sides(head)
     least, most = s.D - s.error, s.D + s.error

@@ -23,7 +23,7 @@ from gonio.proofs.own_direction import leading, tail_lengths
 from gonio.proofs.row_maxima import row_max_with_tails
 from gonio.search.cutting_round import NEVER, OPEN, STALLED, WINS, step
 from gonio.search.kernels import strongest
-from gonio.search.whitening import Space, recheck
+from gonio.search.whitening import WhitenedRows, recheck
 
 FIRST = 2  # the stage of the first cuts
 KEPT = 4_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
@@ -77,7 +77,12 @@ class Cutter:
     """The rounds of a batch of targets."""
 
     def __init__(
-        self, space: Space, targets: Targets, workers: BlasPool, after: Callable[[], None], hot: np.ndarray | None
+        self,
+        space: WhitenedRows,
+        targets: Targets,
+        workers: BlasPool,
+        after: Callable[[], None],
+        hot: np.ndarray | None,
     ):
         self.space, self.targets, self.workers, self.after = space, targets, workers, after
         self.hot = hot

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gonio.core.inputs import Problem
-from gonio.core.row_table import Rows, groups_of_equal
+from gonio.core.row_table import RowTable, groups_of_equal
 
 
 class Equal(NamedTuple):
@@ -25,7 +25,7 @@ def equal_rows(problem: Problem) -> Equal:
     twins: list[np.ndarray] = []
     twin_of: dict[int, int] = {}
     below: dict[int, int] = {}
-    for group in groups_of_equal(Rows(V)):
+    for group in groups_of_equal(RowTable(V)):
         c = problem.c[group]
         best = int(group[np.argmax(c)])
         below |= {int(i): best for i in group[c < c.max()]}

@@ -18,7 +18,7 @@ from gonio.core.parallel import spans
 from gonio.search.cuts import Targets
 from gonio.search.cutting_round import NEVER
 from gonio.search.inscribed import Ball
-from gonio.search.whitening import Space
+from gonio.search.whitening import WhitenedRows
 
 WIDE = 100  # dimensions from which gathering a support column by column is dearer than tilting
 PUSH = 0.05
@@ -49,7 +49,7 @@ def _weigh(S, base, skip):
 class Tilter:
     """The rows to weigh, with their own covariance, and the ball that forgives the last residual."""
 
-    def __init__(self, space: Space, ball: Ball, pool: np.ndarray, workers: BlasPool) -> None:
+    def __init__(self, space: WhitenedRows, ball: Ball, pool: np.ndarray, workers: BlasPool) -> None:
         self.space, self.ball, self.pool, self.workers = space, ball, np.sort(pool), workers
         self.A = space.V[self.pool]
         self.A32 = self.A.astype(np.float32)

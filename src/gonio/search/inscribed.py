@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.search.whitening import Space
+from gonio.search.whitening import WhitenedRows
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -41,7 +41,7 @@ class Ball:
         return tau * self.radius / (1 - tau)
 
 
-def inscribed(space: Space, rows: np.ndarray) -> Ball:
+def inscribed(space: WhitenedRows, rows: np.ndarray) -> Ball:
     """The ball that some rows span; it is empty (radius 0) where they do not span the space."""
     rank = space.rank
     if not len(rows) or not rank:

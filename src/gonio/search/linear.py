@@ -19,7 +19,7 @@ LARGEST = 20_000_000  # entries of the constraint matrix: beyond, one program ta
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ProgramAnswer:
     """Either an input z, or rivals and weights with the two labels' shares of a tie."""
 
     z: np.ndarray | None
@@ -33,7 +33,7 @@ def can_pose(problem: Problem) -> bool:
     return problem.shape in ("space", "orthant", "box") and problem.V.size <= LARGEST
 
 
-def solve(problem: Problem, a: int, b: int | None = None) -> Found | None:
+def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | None:
     """The answer of one program about label a, or about the pair a and b; None where the solver gives up."""
     from scipy.optimize import linprog
 
@@ -56,11 +56,11 @@ def solve(problem: Problem, a: int, b: int | None = None) -> Found | None:
     if found.status != 0 or found.x is None:
         return None
     if found.x[-1] > 1e-12:
-        return Found(found.x[:-1], rivals[:0], np.zeros(0), 0.0)
+        return ProgramAnswer(found.x[:-1], rivals[:0], np.zeros(0), 0.0)
     weights = np.maximum(0.0, -found.ineqlin.marginals)
     used = np.flatnonzero(weights > 1e-12)
     total = weights[used].sum()
     if not total > 0:
         return None
     share = 0.0 if b is None else float(found.eqlin.marginals[0]) / total
-    return Found(None, rivals[used], weights[used] / total, share)
+    return ProgramAnswer(None, rivals[used], weights[used] / total, share)

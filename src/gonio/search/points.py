@@ -15,7 +15,7 @@ from gonio.core.parallel import spans
 EXACTLY = 2000  # how many labels may be looked at again in rationals
 
 
-class Seen(NamedTuple):
+class BestMargins(NamedTuple):
     """For each label the largest  score_i - max_j score_j  over the points: bounds of it, and where it was seen."""
 
     low: np.ndarray
@@ -23,14 +23,14 @@ class Seen(NamedTuple):
     point: np.ndarray
 
 
-def best_margins(problem: Problem, workers: BlasPool) -> Seen:
+def best_margins(problem: Problem, workers: BlasPool) -> BestMargins:
     """Bounds of every label's best margin over the points; exact arithmetic where float64 cannot tell its sign."""
     assert problem.points is not None
     V, c, points = problem.V, problem.c, problem.points
     n, d = V.shape
     size = max(1, min(1024, 4_000_000 // n))
 
-    def look(s: tuple[int, int]) -> Seen:
+    def look(s: tuple[int, int]) -> BestMargins:
         F = points[slice(*s)].astype(np.float64)
         score, wrong = np.empty((len(F), n)), np.empty((len(F), n))
         for a, b in spans(n, 8192):
@@ -41,7 +41,7 @@ def best_margins(problem: Problem, workers: BlasPool) -> Seen:
         low, high = score - wrong, score + wrong
         least, most = low - _others(high), high - _others(low)
         at = np.where(least.max(axis=0) > 0, least.argmax(axis=0), most.argmax(axis=0))
-        return Seen(least.max(axis=0), most.max(axis=0), at + s[0])
+        return BestMargins(least.max(axis=0), most.max(axis=0), at + s[0])
 
     low, high, where = np.full(n, -np.inf), np.full(n, -np.inf), np.zeros(n, np.int64)
     for seen in workers.run(look, spans(len(points), size)):
@@ -52,7 +52,7 @@ def best_margins(problem: Problem, workers: BlasPool) -> Seen:
         lead, place = max((_exact_lead(problem, int(i), k), k) for k in _doubtful(problem, int(i)))
         low[i] = high[i] = float(lead)
         where[i] = place
-    return Seen(low, high, where)
+    return BestMargins(low, high, where)
 
 
 def _others(scores: np.ndarray) -> np.ndarray:

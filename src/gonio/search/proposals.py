@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gonio.core.inputs import Problem
     from gonio.search.cone import Cone
     from gonio.search.inscribed import Ball
-    from gonio.search.whitening import Space
+    from gonio.search.whitening import WhitenedRows
 
 STAGES = (
     "open",  # 0: nothing settled it
@@ -42,9 +42,9 @@ class Ground:
 
     problem: Problem
     cone: Cone | None = None
-    own: Space | None = None  # the coordinates of stage 1, without their rows
+    own: WhitenedRows | None = None  # the coordinates of stage 1, without their rows
     lead: np.ndarray | None = None  # the margins of stage 1 there
-    space: Space | None = None  # the coordinates of the later stages, without their rows
+    space: WhitenedRows | None = None  # the coordinates of the later stages, without their rows
     ball: Ball | None = None
     pool: Int[np.ndarray, " pool"] = field(default_factory=lambda: np.zeros(0, np.int64))  # the rows of the ball
 

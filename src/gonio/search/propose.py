@@ -26,7 +26,7 @@ from gonio.search.exponential_tilting import WIDE, Tilter
 from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
-from gonio.search.whitening import Space, prepare
+from gonio.search.whitening import WhitenedRows, prepare
 
 HOT = 2500
 LEAD = 8  # one label in so many goes first
@@ -161,7 +161,7 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     _cut(space, ball, ledger, workers)
 
 
-def _keep_own_directions(ledger: Ledger, own: Space, lead: np.ndarray) -> None:
+def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) -> None:
     """Write down who wins in its own direction, with the margin that is left in the problem's own set."""
     won = np.flatnonzero(lead > 0)
     left = np.empty(len(won))
@@ -181,7 +181,7 @@ def _keep_own_directions(ledger: Ledger, own: Space, lead: np.ndarray) -> None:
     ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["own direction"], WINS
 
 
-def _cut(space: Space, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
+def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
     n, rank = len(space.V), space.rank
     left = ledger.open
     hot = None

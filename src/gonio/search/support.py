@@ -11,7 +11,7 @@ from gonio.search.kernels import nnls
 
 if TYPE_CHECKING:
     from gonio.search.proposals import Ground
-    from gonio.search.whitening import Space
+    from gonio.search.whitening import WhitenedRows
 
 ROUNDS = 60
 
@@ -106,7 +106,13 @@ def _off(points: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def _finish(
-    space: Space, label: int, other: int | None, rivals: np.ndarray, w: np.ndarray, rays: np.ndarray, mu: np.ndarray
+    space: WhitenedRows,
+    label: int,
+    other: int | None,
+    rivals: np.ndarray,
+    w: np.ndarray,
+    rays: np.ndarray,
+    mu: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The weights again in the given coordinates, with the bias of the combination strictly above where it can be.
 

@@ -29,20 +29,7 @@ def why_open(problem: Problem) -> str:
     return "the search left it open, and the head is too large for a linear program"
 
 
-def by_program(head: Head, problem: Problem, a: int, b: int) -> tuple[Certificate | None, float]:
-    """A pair that the search left open, put to one program: the proof that verifies, or None; and the margin."""
-    margin = np.inf
-    for claim, bound in _claims(head, problem, a, b):
-        margin = bound
-        try:
-            value = claim.verify(head)
-        except CertificateError:
-            continue
-        return claim, value if isinstance(claim, Ties) else 0.0
-    return None, margin
-
-
-def _claims(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple[Certificate, float]]:
+def claims_about(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple[Certificate, float]]:
     """What may prove a pair's verdict, with a bound of the margin where the program gives one."""
     apart = NeverTies(head.digest, a, b, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
     if isinstance(head.inputs, Observed):

@@ -27,7 +27,7 @@ from gonio.search.inscribed import inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground
 from gonio.search.support import basic_support
-from gonio.search.whitening import Space, prepare
+from gonio.search.whitening import WhitenedRows, prepare
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -169,7 +169,7 @@ def _blocked(problem: Problem, equal: Equal, a: int, b: int) -> int | None:
     return None
 
 
-def _targets(space: Space, pairs: np.ndarray, centre: np.ndarray) -> tuple[Targets, np.ndarray]:
+def _targets(space: WhitenedRows, pairs: np.ndarray, centre: np.ndarray) -> tuple[Targets, np.ndarray]:
     """The pairs as points seen along u, and the ball's centre seen so."""
     va, vb = space.V[pairs[:, 0]], space.V[pairs[:, 1]]
     u = va - vb

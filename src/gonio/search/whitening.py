@@ -29,7 +29,7 @@ ROUND = 1e-6  # and where K has a shape, stretching directions with less than th
 
 
 @dataclass(frozen=True, eq=False)
-class Space(MappedRows):
+class WhitenedRows(MappedRows):
     """The whitened rows of a cone and its rays."""
 
     cone: Cone
@@ -76,7 +76,7 @@ class Space(MappedRows):
         """
         return 2 * (self.rank + 8) * UNIT * self.largest + 4.2 * self.drift
 
-    def light(self) -> Space:
+    def light(self) -> WhitenedRows:
         """The coordinates without the rows."""
         return replace(self, V=self.V[:0].copy(), V32=self.V32[:0].copy())
 
@@ -97,7 +97,7 @@ class Space(MappedRows):
         return R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
 
 
-def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, keep: bool = True) -> Space:
+def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, keep: bool = True) -> WhitenedRows:
     """The space of a cone; its rows come from `own` where the lemma of own directions is to be asked about them.
 
     Without `keep` the float64 rows are dropped once they have been rounded to float32.
@@ -115,7 +115,7 @@ def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, 
     if len(cone.rays):
         rays = cone.rays @ L.T
         rays /= np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-300)
-    return Space(**vars(mapped), cone=cone, rays=rays, flat=flat)
+    return WhitenedRows(**vars(mapped), cone=cone, rays=rays, flat=flat)
 
 
 def _isotropic(cone: Cone, workers: BlasPool) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -137,7 +137,7 @@ def _isotropic(cone: Cone, workers: BlasPool) -> tuple[np.ndarray, np.ndarray, b
     return centre, L, bool(values[0] < 1e-9 * top)
 
 
-def _without_idle(cone: Cone, centre: np.ndarray, L: np.ndarray, workers: BlasPool, keep: bool) -> Space:
+def _without_idle(cone: Cone, centre: np.ndarray, L: np.ndarray, workers: BlasPool, keep: bool) -> WhitenedRows:
     """The space where only t > 0 is asked for and some y with t > 0 moves all scores alike: the rays bind nothing."""
     V, drift, reach = multiplied(cone.rows, len(cone.problem.V), centre, L, workers, 0.0)
     idle = L[-1] if L[-1, -1] > 0 else -L[-1]
@@ -145,7 +145,7 @@ def _without_idle(cone: Cone, centre: np.ndarray, L: np.ndarray, workers: BlasPo
     L, V = L[:-1], np.ascontiguousarray(V[:, :-1])
     norms, V32, order = by_norm(V, workers)
     rows = V if keep else V[:0]
-    return Space(centre, L, rows, V32, order, norms, drift, reach, cone, np.zeros((0, len(L))), 0)
+    return WhitenedRows(centre, L, rows, V32, order, norms, drift, reach, cone, np.zeros((0, len(L))), 0)
 
 
 def _resolved(cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drift: float) -> tuple[np.ndarray, int]:
@@ -177,7 +177,7 @@ def _resolved(cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drif
     return np.vstack([again, more]), len(more)
 
 
-def recheck(space: Space, own: np.ndarray, z: np.ndarray) -> float:
+def recheck(space: WhitenedRows, own: np.ndarray, z: np.ndarray) -> float:
     """A lower bound of min_j (score_i - score_j) at z in the given numbers, float64 with its rounding bound."""
     problem = space.cone.problem
     d = problem.V.shape[1]

@@ -21,7 +21,7 @@ from gonio.similarity.measures import Measure, inputs_of, register
 from gonio.similarity.nearest import nearest_by
 from gonio.similarity.rows import Angle
 from gonio.similarity.space import Space, root_of
-from gonio.similarity.table import MOST, Table
+from gonio.similarity.table import MOST, SimilarityTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -109,7 +109,7 @@ class LogProbabilityCorrelation(Behaviour, Angle):
             joint = np.column_stack([self.F, self.log_partition()])
             self.space = Space(head, extra=-1.0, root=root_of(joint))
         else:
-            self.space = Table(head, self.log_probabilities, len(self.F), self.name)
+            self.space = SimilarityTable(head, self.log_probabilities, len(self.F), self.name)
 
     def _ends(self, x, y, level, resamples, seed):
         return correlation_intervals(x, y, level, resamples, seed, self.name)

@@ -22,7 +22,7 @@ from gonio.similarity.bootstrap import Interval, correlation_intervals
 from gonio.similarity.measures import Measure, inputs_of, register
 from gonio.similarity.rows import Angle, Inner
 from gonio.similarity.space import Space, root_of
-from gonio.similarity.table import Table
+from gonio.similarity.table import SimilarityTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -47,7 +47,7 @@ class _OverInputs(Measure):
         if head.softcap is None:
             self.space = Space(head, centre=self.centre, unit=head.link == "cosine", root=root_of(F))
         else:  # a soft-cap bends the logits: their covariance is taken from the logits themselves
-            self.space = Table(head, self._all, len(F), self.name)
+            self.space = SimilarityTable(head, self._all, len(F), self.name)
         n, d = head.shape
         said = []
         if len(F) <= d and head.softcap is None:

@@ -18,7 +18,7 @@ from numba import njit
 
 from gonio.core.errors import GonioError
 from gonio.core.parallel import cores, in_threads, spans
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -177,7 +177,7 @@ def _fill(best: np.ndarray, near: np.ndarray, barred: np.ndarray, own: np.ndarra
         best[r, empty] = -np.inf
 
 
-def unit_rows(rows: Rows) -> Float[np.ndarray, "labels dim"]:
+def unit_rows(rows: RowTable) -> Float[np.ndarray, "labels dim"]:
     """All rows divided by their lengths, in float32; zero rows stay zero."""
     norms = rows.survey().norms
     length = np.where(norms > 0, norms, 1)[:, None]
@@ -191,7 +191,7 @@ def unit_rows(rows: Rows) -> Float[np.ndarray, "labels dim"]:
 
 
 def nearest_by_cosine(
-    rows: Rows, k: int, which: np.ndarray | None = None
+    rows: RowTable, k: int, which: np.ndarray | None = None
 ) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
     """The k rows of largest cosine for each row asked about (all, if not given), itself left out, nearest first.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST = 1 << 30  # bytes of a table
 
 
-class Table:
+class SimilarityTable:
     """Values of all labels over inputs, centred over the inputs and over sqrt(points - 1): inner product = covariance.
 
     `values(which)` gives points x some. It has the manners of `Space`.

@@ -12,7 +12,7 @@ from gonio.core import inputs as _inputs
 from gonio.core.archive import Archive, DictArchive, read_only
 from gonio.core.errors import LoadError
 from gonio.core.npz_archive import HEADER, NpzArchive, npy_header
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read import names
 from gonio.files.read.head_draft import Draft
 
@@ -30,7 +30,7 @@ def npy(path: Path, tensor: str | None = None) -> Draft:
     if len(shape) != 2 or 0 in shape:
         raise LoadError(f"load: {path} has shape {shape}; a head needs two axes (labels, dim), neither empty.")
     mapped = np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C").view(np.ndarray)
-    out = Draft(str(path), "npy", Rows(read_only(mapped), who=f"load: {path}"), bytes_read=mapped.nbytes)
+    out = Draft(str(path), "npy", RowTable(read_only(mapped), who=f"load: {path}"), bytes_read=mapped.nbytes)
     out.decide("weight", "the array of the file")
     out.decide("bias", "a .npy file holds one array, so none")
     out.tensors, out.file = {"W": ""}, str(path)
@@ -52,7 +52,7 @@ def of_dict(arrays: Mapping[str, Any], tensor: str | None = None) -> Draft:
 
 def of_array(x: Any) -> Draft:
     """A table of label rows in memory."""
-    out = Draft("an array", "array", Rows(x, who="load"))
+    out = Draft("an array", "array", RowTable(x, who="load"))
     out.decide("weight", "the array given")
     out.bytes_read = out.rows.stored.nbytes
     return out

@@ -10,7 +10,7 @@ from gonio.core import checks
 from gonio.core.errors import LoadError
 from gonio.core.head import Trained
 from gonio.core.inputs import Observed
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read.head_draft import Draft
 
 # (users, items, item biases) as libraries call them, and what their training penalises
@@ -69,7 +69,7 @@ def _matrix(x: Any, name: str) -> np.ndarray:
 def _draft(users: np.ndarray, items: np.ndarray, bias: Any, place: str, format: str) -> Draft:
     if users.shape[1] != items.shape[1]:
         raise LoadError(f"load: users have shape {users.shape} and items {items.shape}; both need the same width.")
-    out = Draft(place, format, Rows(items), link="dot", inputs=Observed(users))
+    out = Draft(place, format, RowTable(items), link="dot", inputs=Observed(users))
     if bias is not None:
         out.bias = checks.vector(bias, "load", "the item biases", len(items))
     out.decide("weight", "the items")

@@ -11,7 +11,7 @@ import numpy as np
 from gonio.core.archive import read_only
 from gonio.core.errors import LoadError
 from gonio.core.head import Link
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read.head_draft import Draft
 
 MAGIC = 793712314
@@ -61,7 +61,7 @@ def draft(path: Path, tensor: str | None = None) -> Draft:
     stored = cursor.data[start : start + 4 * shape[0] * shape[1]].view("<f4").reshape(shape)
     if not stored.flags.aligned:  # compiled code may rely on alignment, and words before it have any length
         stored = read_only(stored.copy())
-    out = Draft(place=place, format="fasttext", rows=Rows(stored), bytes_read=cursor.at)
+    out = Draft(place=place, format="fasttext", rows=RowTable(stored), bytes_read=cursor.at)
     out.tensors["W"] = "output"
     out.decide("weight", f"the output matrix, one row for each of the {len(names):,} {kind}")
     out.decide("bias", "fastText has none")

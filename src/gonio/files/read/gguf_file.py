@@ -15,7 +15,7 @@ import numpy as np
 
 from gonio.core.archive import Archive, Entry, read_only
 from gonio.core.errors import LoadError, missing_extra
-from gonio.core.row_table import Rows, Scaled
+from gonio.core.row_table import RowTable, Scaled
 
 PLAIN = {0: np.dtype("<f4"), 1: np.dtype("<f2"), 28: np.dtype("<f8"), 30: np.dtype(ml_dtypes.bfloat16)}
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -152,7 +152,7 @@ class Gguf(Archive):
         stored, kind = self._stored(name), self.tensors[name].type
         return (stored if kind in PLAIN else Dequantised(kind)(stored, None)).reshape(-1)
 
-    def rows(self, name: str, factor: float) -> Rows:
+    def rows(self, name: str, factor: float) -> RowTable:
         """A two-dimensional tensor as rows, each times `factor`."""
         if name not in self.entries:
             raise self.unknown(name)
@@ -165,8 +165,8 @@ class Gguf(Archive):
         stored = self._stored(name)
         self.bytes_read += stored.nbytes
         if kind not in PLAIN:
-            return Rows(stored, dim=shape[1], unpack=Dequantised(kind, factor), kind=dtype)
-        return Rows(stored) if factor == 1.0 else Rows(stored, unpack=Scaled(factor), kind=dtype)
+            return RowTable(stored, dim=shape[1], unpack=Dequantised(kind, factor), kind=dtype)
+        return RowTable(stored) if factor == 1.0 else RowTable(stored, unpack=Scaled(factor), kind=dtype)
 
     def _stored(self, name: str) -> np.ndarray:
         """The tensor where it lies in the file, a row a row: plain floats, or the bytes of a quantised type."""

@@ -11,7 +11,7 @@ import numpy as np
 from gonio.core import inputs as _inputs
 from gonio.core.errors import LoadError
 from gonio.core.head import Head, Link, Source, Trained
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Draft:
 
     place: str
     format: str
-    rows: Rows
+    rows: RowTable
     bias: np.ndarray | None = None
     link: Link = "unknown"
     labels: Sequence[str] | None = None

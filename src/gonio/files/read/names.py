@@ -9,7 +9,7 @@ import numpy as np
 
 from gonio.core.archive import Archive
 from gonio.core.errors import LoadError
-from gonio.core.row_table import Affine8, Rows, Scaled
+from gonio.core.row_table import Affine8, RowTable, Scaled
 from gonio.files.read.head_draft import Draft
 
 # Names under which heads are saved, surest first. The last part is the weight's own name.
@@ -124,7 +124,7 @@ def bias_of(archive: Archive, weight: str) -> str | None:
     return None
 
 
-def rows_of(archive: Archive, name: str, *, lying_down: bool = False, factor: float = 1.0) -> Rows:
+def rows_of(archive: Archive, name: str, *, lying_down: bool = False, factor: float = 1.0) -> RowTable:
     """The rows of a tensor: turned if it lies down, with the scale of an 8-bit tensor and a factor on the logits."""
     entry = archive.entries[name]
     stored = archive.read(name)
@@ -144,10 +144,10 @@ def rows_of(archive: Archive, name: str, *, lying_down: bool = False, factor: fl
                 )
             scale = scale.astype(np.float32) * np.float32(factor)
             unpack = Affine8(scale.reshape(()) if len(scale) == 1 else scale, np.zeros((), np.float32))
-            return Rows(stored, unpack=unpack, kind=entry.dtype)
+            return RowTable(stored, unpack=unpack, kind=entry.dtype)
     if factor != 1.0:
-        return Rows(stored, unpack=Scaled(factor), kind=stored.dtype.name)
-    return Rows(stored)
+        return RowTable(stored, unpack=Scaled(factor), kind=stored.dtype.name)
+    return RowTable(stored)
 
 
 def draft(archive: Archive, tensor: str | None) -> Draft:

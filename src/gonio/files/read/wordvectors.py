@@ -14,7 +14,7 @@ import numpy as np
 
 from gonio.core.archive import read_only
 from gonio.core.errors import LoadError
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read.head_draft import Draft
 
 HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]*\r?\n")
@@ -120,7 +120,9 @@ def keyed(x: Any) -> Draft:
         )
     if not negative:
         return _draft(who, "gensim", table, words, 0)
-    out = Draft(place=who, format="gensim", rows=Rows(table), link="sigmoid", labels=words, tensors={"W": "syn1neg"})
+    out = Draft(
+        place=who, format="gensim", rows=RowTable(table), link="sigmoid", labels=words, tensors={"W": "syn1neg"}
+    )
     out.decide("weight", "syn1neg, the output rows of negative sampling")
     out.decide("bias", "negative sampling has none")
     out.decide("link", f"trained with {x.negative} negative samples: a yes-or-no decision for each word")
@@ -130,7 +132,7 @@ def keyed(x: Any) -> Draft:
 
 
 def _draft(place: str, kind: str, table: Any, words: list[str], taken: int) -> Draft:
-    out = Draft(place=place, format=kind, rows=Rows(table), link="vectors", labels=words, bytes_read=taken)
+    out = Draft(place=place, format=kind, rows=RowTable(table), link="vectors", labels=words, bytes_read=taken)
     out.decide("weight", "the vectors, one a word")
     out.decide("bias", "word vectors have none")
     out.decide("link", "word vectors: one of the two tables that are trained on each other's dot products")

@@ -13,7 +13,7 @@ import numpy as np
 from gonio.core.atomic_write import whole
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Source
-from gonio.files.write.tensors import Part, Table, new_folder, write_file, write_safetensors
+from gonio.files.write.tensors import Part, StoredTable, new_folder, write_file, write_safetensors
 
 # Tied models that can be untied, by model_type: the name their own head has then. Others keep a head under a name, or a
 # table in a second place, that is not known here, and would be read back with a random head.
@@ -63,7 +63,9 @@ def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite
     out = Path(out)
     if out.exists() and not overwrite:
         raise GonioError(f"export: {out} exists; choose another name, or say that it may be overwritten.")
-    rows = Table(head, head.replace(source=None), dtype)  # as they score, whatever factor the model's file leaves out
+    rows = StoredTable(
+        head, head.replace(source=None), dtype
+    )  # as they score, whatever factor the model's file leaves out
     parts: dict[str, Any] = {"weight": rows}
     if head.bias is not None:
         parts["bias"] = head.bias.astype(np.float32)

@@ -23,7 +23,7 @@ SAFETENSORS = {name: code for code, (name, _) in TYPES.items()}
 BLOCK = 8 << 20
 
 
-class Table:
+class StoredTable:
     """The rows of a head as they are to be stored: turned back, the logit factor taken out, rounded, block by block."""
 
     def __init__(self, head: Head, like: Head, dtype: str) -> None:
@@ -73,7 +73,7 @@ def _write_all(handle: int, block: np.ndarray, place: int) -> None:
         left, place = left[done:], place + done
 
 
-Part = Table | np.ndarray
+Part = StoredTable | np.ndarray
 
 
 @contextmanager

@@ -29,7 +29,7 @@ MOST_NUMBERS = 1 << 20  # of the features in one run
 
 
 @dataclass
-class Piece:
+class GraphPiece:
     """Nodes in the order in which they run, and what they need besides the tensor `start`."""
 
     start: str
@@ -77,14 +77,14 @@ class Piece:
         users[0].input[at] = "gonio/thin"
 
 
-def piece(graph: Graph, start: str, targets: list[str], allowed: frozenset[str] = ALLOWED) -> Piece:
+def piece(graph: Graph, start: str, targets: list[str], allowed: frozenset[str] = ALLOWED) -> GraphPiece:
     """What computes the targets from `start`; NotAHead where more than constants and shapes is needed besides."""
     inside = {start}  # all that depends on it
     frontier = [start]
     while frontier:
         found = {o for name in frontier for node in graph.consumers.get(name, []) for o in node.outputs if o}
         frontier, inside = list(found - inside), inside | found
-    out = Piece(start)
+    out = GraphPiece(start)
     open_, done = set[str](), {start, ""}
     stack = list(targets)
     while stack:
@@ -111,7 +111,7 @@ def piece(graph: Graph, start: str, targets: list[str], allowed: frozenset[str] 
     return out
 
 
-def _is_constant(graph: Graph, name: str, out: Piece) -> bool:
+def _is_constant(graph: Graph, name: str, out: GraphPiece) -> bool:
     c = graph.constant(name)
     if c is not None:
         out.constants[name] = c

@@ -10,10 +10,10 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.archive import read_only
 from gonio.core.errors import LoadError
-from gonio.core.row_table import Affine8, Rows, Scaled
-from gonio.files.read.onnx.cut import Piece, piece, shapes, starts
+from gonio.core.row_table import Affine8, RowTable, Scaled
+from gonio.files.read.onnx.cut import GraphPiece, piece, shapes, starts
 from gonio.files.read.onnx.graph import Constant, Graph, Node, shaped
-from gonio.files.read.onnx.match import EQUAL, Scores, Seen, link_of, products, random_features, scores_of
+from gonio.files.read.onnx.match import EQUAL, Scores, TailOutputs, link_of, products, random_features, scores_of
 from gonio.files.read.onnx.product import NotAHead, Product
 from gonio.files.read.onnx.sandbox import CannotRun
 
@@ -22,18 +22,18 @@ MANY_LABELS = 20_000  # from here on, with few positions
 
 
 @dataclass
-class Found:
+class ExaminedHead:
     """A product, the scores it leads to and what the output is of them."""
 
     product: Product
     weight: Constant
     scores: Scores
-    seen: Seen
+    seen: TailOutputs
     bias: str
     notes: list[str] = field(default_factory=list)
 
 
-def examine(graph: Graph, p: Product, targets: list[str], *, named: bool = False) -> Found:
+def examine(graph: Graph, p: Product, targets: list[str], *, named: bool = False) -> ExaminedHead:
     """Run what follows the product on random features, and say what it is; NotAHead where it is no head.
 
     `named` : the caller names the weight, so that scores will do of which no target is a link.
@@ -49,14 +49,14 @@ def examine(graph: Graph, p: Product, targets: list[str], *, named: bool = False
             continue
         if len({h.seen.link for h in heads}) > 1:
             said = "it depends on how many axes the features have, which the file does not tell, so softmax is assumed"
-            heads[0].seen = Seen(None, said)
+            heads[0].seen = TailOutputs(None, said)
         return heads[0]
     raise NotAHead(why)
 
 
 def _heads(
-    graph: Graph, p: Product, part: Piece, axis: int, rows: list[Rows], targets: list[str], named: bool
-) -> Iterator[Found]:
+    graph: Graph, p: Product, part: GraphPiece, axis: int, rows: list[RowTable], targets: list[str], named: bool
+) -> Iterator[ExaminedHead]:
     """The head for each rank that the features may have; NotAHead where there is none for any."""
     n, width = rows[0].shape
     rng = np.random.default_rng(0)
@@ -97,12 +97,12 @@ def _heads(
 def _told(
     graph: Graph,
     p: Product,
-    part: Piece,
+    part: GraphPiece,
     values: dict[str, np.ndarray],
-    rows: list[Rows],
+    rows: list[RowTable],
     targets: list[str],
     named: bool,
-) -> Found:
+) -> ExaminedHead:
     """What the numbers of the runs say; NotAHead where they are no head's."""
     if p.x not in values:
         raise NotAHead("comes from features that are not numbers")
@@ -114,13 +114,15 @@ def _told(
             after.append(node)
             inside.update(node.outputs)
     ends = [t for t in (*targets, *(n.input(0) for n in after if n.op in ("ArgMax", "TopK"))) if t in values]
-    found: list[Found] = []
+    found: list[ExaminedHead] = []
     for weight, r in zip(p.weights, rows, strict=True):
-        mine: list[Found] = []
+        mine: list[ExaminedHead] = []
         for s in _all_scores(after, values, products(r, F), np.linalg.norm(F, axis=1) * r.survey().norms.max())[::-1]:
             seen = [x for x in (link_of(t, values[t], s) for t in ends) if x]
-            seen = [x for x in seen if x.link] + seen + [Seen(None, "no output of the graph was looked at")] * named
-            mine += [Found(p, weight, s, x, _bias_name(graph, p, after, s)) for x in seen[:1]]
+            seen = (
+                [x for x in seen if x.link] + seen + [TailOutputs(None, "no output of the graph was looked at")] * named
+            )
+            mine += [ExaminedHead(p, weight, s, x, _bias_name(graph, p, after, s)) for x in seen[:1]]
         # The last tensor that is W f + b, unless an earlier one tells the link.
         found += [next((f for f in mine if f.seen.link), mine[0])] if mine else []
     if not found:
@@ -130,7 +132,7 @@ def _told(
         raise NotAHead("is no softmax, log-softmax or sigmoid of W f + b, nor W f + b itself")
     best = max(found, key=lambda f: (bool(f.seen.link), f.scores.factor == 1))  # of several scales, the one that is all
     if not best.seen.link and "assumed" not in best.seen.said:
-        best.seen = Seen(None, f"{best.seen.said}, so softmax is assumed", best.seen.note)
+        best.seen = TailOutputs(None, f"{best.seen.said}, so softmax is assumed", best.seen.note)
     best.notes += _notes(best, after)
     return best
 
@@ -144,7 +146,7 @@ def _all_scores(after: list[Node], values: dict[str, np.ndarray], S: np.ndarray,
     return out
 
 
-def _notes(found: Found, after: list[Node]) -> list[str]:
+def _notes(found: ExaminedHead, after: list[Node]) -> list[str]:
     s = found.scores
     notes = [f"scores are multiplied by {s.factor:g}"] if s.factor != 1 else []
     if s.span != slice(None):
@@ -166,17 +168,19 @@ def _bias_name(graph: Graph, p: Product, after: list[Node], s: Scores) -> str:
     return " + ".join(dict.fromkeys(c.name if c else i for c, i in known))
 
 
-def rows_of(w: Constant, factor: float, span: slice) -> Rows:
+def rows_of(w: Constant, factor: float, span: slice) -> RowTable:
     """The rows as stored, with what must be done to them when they are read."""
     stored = w.array[span]
     if w.scale is not None and w.zero is not None:
         if w.axis in (None, 0):
             scale, zero = (v if v.ndim == 0 else v[span] for v in (w.scale, w.zero))
-            return Rows(read_only(stored), unpack=Affine8(scale * np.float32(factor), zero), kind=w.array.dtype.name)
+            return RowTable(
+                read_only(stored), unpack=Affine8(scale * np.float32(factor), zero), kind=w.array.dtype.name
+            )
         stored = w.dense()[span]  # scales along the features: no row has one scale
     elif not checks.is_float(stored.dtype):
         raise LoadError(
             f"load: the weight {w.name!r} has type {stored.dtype}; floats, or integers with a scale, will do."
         )
     stored = read_only(stored)
-    return Rows(stored) if factor == 1 else Rows(stored, unpack=Scaled(factor), kind=stored.dtype.name)
+    return RowTable(stored) if factor == 1 else RowTable(stored, unpack=Scaled(factor), kind=stored.dtype.name)

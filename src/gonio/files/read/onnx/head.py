@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from gonio.core import checks
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read.head_draft import Draft
 from gonio.files.read.onnx.cut import ALLOWED, piece
-from gonio.files.read.onnx.examine import Found, examine, rows_of
+from gonio.files.read.onnx.examine import ExaminedHead, examine, rows_of
 from gonio.files.read.onnx.file import read
 from gonio.files.read.onnx.graph import MOST_STEPS, Graph, shaped
 from gonio.files.read.onnx.inputs import fed_by
@@ -62,9 +62,9 @@ def draft(path: Path, tensor: str | None) -> Draft:
     return out
 
 
-def _search(graph: Graph) -> Found:
+def _search(graph: Graph) -> ExaminedHead:
     """The head of the first output that has one; an output after a softmax or sigmoid goes first."""
-    found: list[Found] = []
+    found: list[ExaminedHead] = []
     reasons: list[str] = []
     for output in graph.outputs[:64]:
         candidates, why = _products_before(graph, output)
@@ -119,7 +119,7 @@ def _products_before(graph: Graph, output: str) -> tuple[list[Product], list[str
     return found, [*reasons, "is the end of a long chain (or a cycle) without a product in it"]
 
 
-def _named(graph: Graph, tensor: str) -> Found | None:
+def _named(graph: Graph, tensor: str) -> ExaminedHead | None:
     """The head whose weight is called `tensor`; None where it is a table that no product uses."""
     if tensor not in graph.tensors:
         raise graph.problem(f"there is no constant {tensor!r}; the tables are: {_candidates(graph)}.")
@@ -158,7 +158,7 @@ def _table(graph: Graph, tensor: str) -> Draft:
             f"{tensor!r} is {shaped(shape)} {kind} and no product of the graph uses it as rows of labels; "
             f"the tables are: {_candidates(graph)}."
         )
-    out = Draft(str(graph.path), "onnx", Rows(c.array), bytes_read=graph.bytes_read, tensors={"W": tensor})
+    out = Draft(str(graph.path), "onnx", RowTable(c.array), bytes_read=graph.bytes_read, tensors={"W": tensor})
     out.decide("weight", f"{tensor}, named by the caller; no product uses it, so its rows are taken as stored")
     out.decide("bias", "no product uses the table, so none")
     out.labels, out.decided["labels"] = labels_of(graph, c.array.shape[0], None)

@@ -55,7 +55,7 @@ def fed_by(
         shift = inputs.shift if isinstance(inputs, AfterLayerNorm) else np.zeros(width)
         b: Bounds | None = Bounds(float((shift - gain).min()), float((shift + gain).max()), seen)
     else:
-        b = Walk(graph).bounds(name)
+        b = InputWalk(graph).bounds(name)
     b = rounding.applied(b) if rounding is not None else b
     if b is None or (b.low, b.high) == (-INF, INF):
         return AllInputs(), f"fed by {_source(graph, name)}, which bounds nothing, so all inputs are allowed", True
@@ -85,7 +85,7 @@ def _source(graph: Graph, name: str) -> str:
 
 
 @dataclass
-class Walk:
+class InputWalk:
     """Bounds of tensors, found by walking back to the operations that make them."""
 
     graph: Graph

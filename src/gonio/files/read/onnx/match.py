@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gonio.core.head import Link
-from gonio.core.row_table import Rows
+from gonio.core.row_table import RowTable
 from gonio.files.read.onnx.evaluator import log_softmax
 
 TOLERANCE = 1e-6  # of |f| |w| + |b|: a few roundings of float32
@@ -33,7 +33,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TailOutputs:
     """What an output is of the scores, and what else happens to them."""
 
     link: Link | None
@@ -52,7 +52,7 @@ def random_features(
     return np.stack([*equal, a, b, a + b]) * (size * some)
 
 
-def products(rows: Rows, F: np.ndarray) -> np.ndarray:
+def products(rows: RowTable, F: np.ndarray) -> np.ndarray:
     """F W^T in float64, a block of rows at a time."""
     return np.concatenate([F @ block.astype(np.float64).T for _, block in rows.blocks()], axis=1)
 
@@ -132,7 +132,7 @@ WAYS: tuple[tuple[Link | None, str, Callable[[np.ndarray], np.ndarray]], ...] = 
 
 
 @np.errstate(all="ignore")
-def link_of(name: str, a: np.ndarray, s: Scores) -> Seen | None:
+def link_of(name: str, a: np.ndarray, s: Scores) -> TailOutputs | None:
     """How the output `a` comes from the scores; None where it is none of the known ways."""
     n = s.vectors.shape[1]
     apart = np.moveaxis(s.values[FIRST], s.axis - 1, -1).reshape(-1, n)
@@ -144,15 +144,15 @@ def link_of(name: str, a: np.ndarray, s: Scores) -> Seen | None:
         if "sum" in what:
             note = "the model then divides each probability by their sum"
         if any(_comes_from(a, v, axis, expected, rows) for v, axis in vectors(a, n)):
-            return Seen(link, said, note)
+            return TailOutputs(link, said, note)
         largest = (x.max(axis=1, keepdims=True) for x in (expected, rows))
         if n > 1 and any(_comes_from(a[..., None], v, axis, *largest) for v, axis in vectors(a[..., None], 1)[-1:]):
-            return Seen(link, f"{said}, the largest of them")
+            return TailOutputs(link, f"{said}, the largest of them")
     for axis in range(1, a.ndim) if a.shape == s.values.shape else ():
         one = np.moveaxis(log_softmax(np.moveaxis(s.values[FIRST], axis - 1, -1)), -1, axis - 1)
         if any(_near(a[FIRST], np.exp(x)) for x in (one, log_softmax(s.values[FIRST], axis - 1))):
             said = f"a softmax runs over axis {axis - 1} and not over the labels, so softmax over them is assumed"
-            return Seen(None, said, "a softmax over another axis follows")
+            return TailOutputs(None, said, "a softmax over another axis follows")
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gonio.files.read.onnx.cut import ALLOWED, Piece, piece, shapes
+from gonio.files.read.onnx.cut import ALLOWED, GraphPiece, piece, shapes
 from gonio.files.read.onnx.graph import Graph, ops
 from gonio.files.read.onnx.product import PRODUCTS, NotAHead
 from gonio.files.read.onnx.sandbox import CannotRun
@@ -16,7 +16,7 @@ STEPS = (ALLOWED - set(PRODUCTS)) | ops(
 
 def measured(graph: Graph, name: str, axis: int, width: int) -> str:
     """The range (and the length, where it is one) of the tensor `name` on random inputs to the steps before it."""
-    part: Piece | None = None
+    part: GraphPiece | None = None
     names = [name]
     for u in names:  # grows while it is walked: the tensors before `name`, nearest first
         node = graph.producers.get(u)

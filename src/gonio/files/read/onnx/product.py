@@ -15,7 +15,7 @@ FOUR_BIT = ops("MatMulNBits MatMulBnb4 MatMulFpQ4")
 CONVOLUTIONS = ops("Conv FusedConv ConvInteger QLinearConv")
 
 
-class Places(NamedTuple):
+class ProductPlaces(NamedTuple):
     """Where a product has its inputs; 0, which is the place of x, where it has none."""
 
     weight: int = 1
@@ -27,15 +27,15 @@ class Places(NamedTuple):
 
 
 PRODUCTS = {
-    "QLinearMatMul": Places(3, 4, 5, 1, 2),
-    "QLinearConv": Places(3, 4, 5, 1, 2, 8),
-    "QGemm": Places(3, 4, 5, 1, 2, 6),
-    "DynamicQuantizeMatMul": Places(1, 2, 3, bias=4),
-    "MatMulIntegerToFloat": Places(1, 3, 5, 2, 4, 6),
+    "QLinearMatMul": ProductPlaces(3, 4, 5, 1, 2),
+    "QLinearConv": ProductPlaces(3, 4, 5, 1, 2, 8),
+    "QGemm": ProductPlaces(3, 4, 5, 1, 2, 6),
+    "DynamicQuantizeMatMul": ProductPlaces(1, 2, 3, bias=4),
+    "MatMulIntegerToFloat": ProductPlaces(1, 3, 5, 2, 4, 6),
 }
-PRODUCTS |= dict.fromkeys(("MatMul", "FusedMatMul", "Einsum", "LinearClassifier"), Places())
-PRODUCTS |= dict.fromkeys(("Gemm", "FusedGemm", "Conv", "FusedConv"), Places(bias=2))
-PRODUCTS |= dict.fromkeys(("MatMulInteger", "ConvInteger"), Places(zero=3))
+PRODUCTS |= dict.fromkeys(("MatMul", "FusedMatMul", "Einsum", "LinearClassifier"), ProductPlaces())
+PRODUCTS |= dict.fromkeys(("Gemm", "FusedGemm", "Conv", "FusedConv"), ProductPlaces(bias=2))
+PRODUCTS |= dict.fromkeys(("MatMulInteger", "ConvInteger"), ProductPlaces(zero=3))
 
 
 class NotAHead(Exception):  # noqa: N818  not an error: one path of several that leads nowhere
@@ -126,7 +126,7 @@ def _flat(node: Node, c: Constant) -> Constant:
     return replace(c, array=c.array.reshape(shape[-2:]))
 
 
-def _dequantised(graph: Graph, node: Node, at: Places, c: Constant, labels: int) -> tuple[Constant, ...]:
+def _dequantised(graph: Graph, node: Node, at: ProductPlaces, c: Constant, labels: int) -> tuple[Constant, ...]:
     zero = graph.constant(node.input(at.zero)) if at.zero and node.input(at.zero) else None
     scales = [graph.constant(node.input(at.scale))] if at.scale else []
     if node.op.endswith("Integer"):

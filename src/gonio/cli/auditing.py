@@ -6,7 +6,7 @@ import json
 
 import click
 
-from gonio.cli.factors import counts_of, plainly, save_factors, told_training
+from gonio.cli.factor_models import counts_of, plainly, save_factors, told_training
 from gonio.cli.model import (
     LABELS,
     array_of,

@@ -26,7 +26,7 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 def can_win(head: Head, names, out, proof, cast, as_json) -> None:
     """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
     from gonio.ask.wins import can_win as ask
-    from gonio.report import regions as text
+    from gonio.report import possible as text
     from gonio.report.table import save
 
     if cast is not None:
@@ -53,7 +53,7 @@ def can_win(head: Head, names, out, proof, cast, as_json) -> None:
 def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
     from gonio.ask.ties import can_tie as ask
-    from gonio.report import regions as text
+    from gonio.report import possible as text
     from gonio.report.table import save
 
     if len(names) not in (0, 2):
@@ -71,7 +71,7 @@ def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
 def verify(head: Head, files, as_json) -> None:
     """Check a saved PROOF against MODEL, without any solver; exit code 1 if anything in it is refused."""
     from gonio.proofs.proof_file import verify_file
-    from gonio.report import regions as text
+    from gonio.report import possible as text
 
     seen = verify_file(head, files[0])
     if as_json:
@@ -94,7 +94,7 @@ def pad(head: Head, to, out, proof, overwrite) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""
     from gonio.ask.pad_export import export_padded
     from gonio.ask.padding import pad as fill
-    from gonio.report import regions as text
+    from gonio.report import possible as text
 
     kind = head.rows.kind if head.rows.kind in ("float32", "float16", "bfloat16") else "float32"
     padded = fill(head, to, kind)

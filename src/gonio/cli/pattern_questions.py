@@ -25,7 +25,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
     """Say whether labels of MODEL can be on while others are off; or which label sets of a data set are impossible."""
     from gonio.ask.questions import can_label as ask
     from gonio.ask.questions import can_labels
-    from gonio.report import patterns as text
+    from gonio.report import listing as text
     from gonio.report.table import save
 
     if sets is None:
@@ -55,7 +55,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
 def can_rank(head: Head, names, top, proof, as_json) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
     from gonio.ask.questions import can_rank as ask
-    from gonio.report import patterns as text
+    from gonio.report import listing as text
 
     order: list = [label_of(head, x) for x in names]
     if all(">" in x and x not in head.labels for x in names):
@@ -75,7 +75,7 @@ def can_rank(head: Head, names, top, proof, as_json) -> None:
 def can_top(head: Head, names, proof, as_json) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""
     from gonio.ask.questions import can_top as ask
-    from gonio.report import patterns as text
+    from gonio.report import listing as text
 
     verdict = ask(head, [label_of(head, x) for x in names])
     click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
@@ -100,7 +100,7 @@ def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) ->
     from gonio.listing.label_set_list import label_sets
     from gonio.listing.pattern import LIMIT
     from gonio.listing.ranking_list import rankings
-    from gonio.report import patterns as text
+    from gonio.report import listing as text
 
     limit = None if any_size else LIMIT
     if head.link == "sigmoid":
