@@ -100,7 +100,7 @@ def test_a_row_inside_the_hull_comes_out_of_it():
 
 def test_what_is_undecided_is_told():
     head = Head(W, link="softmax")
-    found = precision_audit(head, "bf16", lambda h: np.r_[0, np.ones(29)])
+    found = precision_audit(head, "bf16", lambda h: [Status.UNDECIDED] + 29 * [Status.WINS])
     assert found.unclear.tolist() == [0]
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from scipy.optimize import linprog, minimize
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, GonioError, Head, Nonnegative, Observed, can_win
+from gonio.core.status import Status
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import NeverWins, Undecided, Wins
 from tests import real

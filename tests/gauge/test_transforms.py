@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gonio import AfterLayerNorm, AllInputs, GonioError, Head, Observed, gauge_of
@@ -60,8 +60,9 @@ def test_a_change_and_its_inverse_undo_each_other(head, seed):
     change = gauge_of(head).random(head, np.random.default_rng(seed), size=0.3)
     F = points(head, seed)
     back = change.then(change.inverse())
-    if any(isinstance(s, LayerNormShift) for s in change.steps) and any(isinstance(s, Linear) for s in change.steps):
-        return  # the linear map takes the LayerNorm away, along which the way back would go
+    # A linear map takes the LayerNorm away, along which the way back would go.
+    kinds = {type(s) for s in change.steps}
+    assume(not (LayerNormShift in kinds and any(issubclass(k, Linear) for k in kinds)))
     again = back.apply(head)
     scale = 1 + head.norms.max()
     assert np.allclose(again.W, head.W, atol=1e-8 * scale)

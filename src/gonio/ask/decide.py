@@ -15,10 +15,9 @@ import numpy as np
 
 from gonio.ask.loop import first_verified
 from gonio.core.head import Head
-from gonio.core.inputs import Observed, Problem
+from gonio.core.inputs import Problem
 from gonio.proofs.certificate_base import Certificate
 from gonio.proofs.comparisons import NOBODY, Impossible, Open, Possible
-from gonio.proofs.margins import lifted
 from gonio.search import ball_program
 from gonio.search.feasible import Proposal, System, newton, pose, program
 
@@ -44,10 +43,10 @@ def decide(head: Head, problem: Problem, question: Question) -> Certificate:
     """The first proposal that `verify` accepts; Open, with how near the search came, where there is none."""
     q = question
     if not len(q.above) and (not len(q.top) or len(q.top) == head.shape[0]):
-        x = lifted(head.inputs, np.zeros(head.shape[1]))
+        x = head.inputs.lift(np.zeros(head.shape[1]))
         return Possible(head.digest, q.above, q.below, q.top, x)
-    if isinstance(head.inputs, Observed):
-        claims = _among(head, head.inputs, q)
+    if head.inputs.points is not None:
+        claims = _among(head, head.inputs.points, q)
     elif problem.shape == "ball" and problem.c.any():
         claims = _in_ball(head, problem, q)
     else:
@@ -144,9 +143,9 @@ def _matched(high: np.ndarray, given: np.ndarray, low: np.ndarray, taken: np.nda
     return np.array(a, np.int64), np.array(b, np.int64), np.array(v)
 
 
-def _among(head: Head, inputs: Observed, q: Question) -> Claims:
+def _among(head: Head, points: np.ndarray, q: Question) -> Claims:
     """Over observed embeddings: those at which the comparisons hold by most, or none."""
-    F = inputs.F.astype(np.float64)
+    F = points.astype(np.float64)
     score = np.column_stack(
         [F @ head.W.astype(np.float64).T + (0 if head.bias is None else head.bias), np.zeros(len(F))]
     )
@@ -158,7 +157,7 @@ def _among(head: Head, inputs: Observed, q: Question) -> Claims:
         gap = np.minimum(gap, score[:, q.top].min(axis=1) - score[:, others].max(axis=1))
     most = float(gap.max())
     for k in np.argsort(-gap)[:3]:
-        yield Possible(head.digest, q.above, q.below, q.top, inputs.F[k]), most
+        yield Possible(head.digest, q.above, q.below, q.top, points[k]), most
     yield Impossible(head.digest, q.above, q.below, q.top, np.zeros(0)), most
 
 

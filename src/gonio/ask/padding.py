@@ -18,7 +18,6 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Source
-from gonio.core.inputs import Observed
 from gonio.proofs.certificates import CertificateError, NeverWins
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def pad(head: Head, to: int, dtype: str, *, embeddings: Any = None, seed: int = 
             continue
         row, weights = found
         out = _filled(head, int(to), places, row, lowest, kind)
-        weights = np.zeros(0) if isinstance(head.inputs, Observed) else weights
+        weights = np.zeros(0) if head.inputs.points is not None else weights
         proofs = tuple(NeverWins(out.digest, int(k), pool, weights) for k in places)
         if _verified(out, proofs):
             return Padded(out, places, row, lowest, None, proofs, *_likely(out, places, F), over)
@@ -109,7 +108,7 @@ def pad(head: Head, to: int, dtype: str, *, embeddings: Any = None, seed: int = 
         )
     row = head[copied].astype(kind)
     out = _filled(head, int(to), places, row, lowest, kind)
-    none = np.zeros(0) if isinstance(head.inputs, Observed) else np.ones(1)
+    none = np.zeros(0) if head.inputs.points is not None else np.ones(1)
     proofs = tuple(NeverWins(out.digest, int(k), np.array([copied]), none) for k in places)
     proofs[0].verify(out)
     return Padded(out, places, row, lowest, copied, proofs, *_likely(out, places, F), over)

@@ -20,7 +20,7 @@ import numpy as np
 
 from gonio.ask.candidates import Candidates
 from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Problem
+from gonio.core.inputs import Problem
 from gonio.core.status import WINS
 from gonio.search.propose import propose
 
@@ -62,22 +62,22 @@ def surface_of(head: Head, candidates: Candidates, witnesses: Mapping[int, np.nd
     found, at_most = np.ones(len(labels)), np.ones(len(labels))
     inputs = head.inputs
     # A coordinate that is switched off can take up any length: such states are on the surface wherever they win.
-    if isinstance(inputs, (AfterRMSNorm, AfterLayerNorm)) and inputs.gain.all() and len(labels):
+    if inputs.shape == "ball" and inputs.gain_and_shift(head.shape[1])[0].all() and len(labels):
         problem = candidates.reduced(inputs.reduce(head.W.astype(np.float64), head.bias))
         if np.ptp(problem.c) > 0:
             which = candidates.place[labels]
             at = _places(inputs, np.stack([witnesses[int(i)] for i in labels]))
-            _fill(problem, which, at, isinstance(inputs, AfterLayerNorm), found, at_most)
+            _fill(problem, which, at, inputs.centred, found, at_most)
     for a in (labels, found, at_most):
         a.flags.writeable = False
     return Surface(labels, found, at_most)
 
 
-def _places(inputs: AfterRMSNorm | AfterLayerNorm, x: np.ndarray) -> np.ndarray:
+def _places(inputs: Inputs, x: np.ndarray) -> np.ndarray:
     """z of embeddings x = gain * z (+ shift)."""
-    shift = inputs.shift if isinstance(inputs, AfterLayerNorm) else 0.0
-    z = (x.astype(np.float64) - shift) / inputs.gain
-    return z - z.mean(axis=1, keepdims=True) if isinstance(inputs, AfterLayerNorm) else z
+    gain, shift = inputs.gain_and_shift(x.shape[1])
+    z = (x.astype(np.float64) - shift) / gain
+    return z - z.mean(axis=1, keepdims=True) if inputs.centred else z
 
 
 def _fill(

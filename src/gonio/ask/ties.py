@@ -12,7 +12,6 @@ from gonio.ask.loop import first_verified
 from gonio.ask.verdict import Verdict
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
-from gonio.core.inputs import Observed
 from gonio.core.status import NEVER, UNDECIDED, WINS, Answer, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverTies, Ties, Undecided
@@ -158,7 +157,7 @@ def can_tie(
         margin[k] = 0.0 if isinstance(proof, NeverTies) else value
         if proof is not None:
             status[k], proofs[int(k)] = (WINS if isinstance(proof, Ties) else NEVER), proof
-            stage[k] = STAGE["points" if isinstance(head.inputs, Observed) else "program"]
+            stage[k] = STAGE["points" if head.inputs.points is not None else "program"]
         else:
             proofs[int(k)] = Undecided(head.digest, int(asked[k, 0]), float(margin[k]), why_open(problem))
     for x in (status, margin, stage):
@@ -202,7 +201,7 @@ def _proof(head: Head, found: TieProposals, k: int, status: int) -> Certificate:
         return Ties(head.digest, a, b, x, y)
     if status == NEVER:
         rivals, weights, both = found.support(k)
-        if isinstance(head.inputs, Observed):
+        if head.inputs.points is not None:
             return NeverTies(head.digest, a, b, rivals[:0], weights[:0], np.zeros(0))
         return NeverTies(head.digest, a, b, rivals, weights, np.array(both))
     why = "the search was stopped" if found.interrupted else "the search left it open; ask about this pair alone"

@@ -16,12 +16,11 @@ from gonio.ask.surface import Surface, surface_of
 from gonio.ask.verdict import Verdict
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
-from gonio.core.inputs import Observed, Problem
+from gonio.core.inputs import Problem
 from gonio.core.parallel import in_threads, spans
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
-from gonio.proofs.margins import lifted
 from gonio.proofs.own_direction import OwnDirections
 from gonio.search import linear
 from gonio.search.proposals import STAGES, Proposals
@@ -196,7 +195,7 @@ class CanWin:
             certificate = self.certificate(i)
             assert isinstance(certificate, NeverWins)
             return f"the same row as {self.head.labels[int(certificate.rivals[0])]!r}, with a lower bias"
-        if isinstance(self.head.inputs, Observed):
+        if self.head.inputs.points is not None:
             return "at each of the observed embeddings another label is not below it"
         return "at every input some mean of the others is not below it"
 
@@ -354,20 +353,20 @@ def _more_claims(
     if linear.can_pose(problem):
         answer = linear.solve(problem, which)
         if answer is not None and answer.z is not None:
-            yield Wins(head.digest, label, lifted(head.inputs, answer.z), head.equals(label))
+            yield Wins(head.digest, label, head.inputs.lift(answer.z), head.equals(label))
         elif answer is not None:
             yield NeverWins(head.digest, label, candidates.rows[answer.rivals], answer.weights)
 
 
 def _never(head: Head, candidates: Candidates, proposals: Proposals, which: int) -> NeverWins:
     rivals, weights = proposals.support(which)
-    if isinstance(head.inputs, Observed):
+    if head.inputs.points is not None:
         rivals, weights = rivals[:0], weights[:0]
     return NeverWins(head.digest, int(candidates.rows[which]), candidates.rows[rivals], weights)
 
 
 def _wins(head: Head, candidates: Candidates, proposals: Proposals, which: int, label: int) -> Wins:
-    return Wins(head.digest, label, lifted(head.inputs, proposals.direction(which)), head.equals(label))
+    return Wins(head.digest, label, head.inputs.lift(proposals.direction(which)), head.equals(label))
 
 
 def _proof(head: Head, candidates: Candidates, proposals: Proposals, label: int, code: int) -> Certificate:

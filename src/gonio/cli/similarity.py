@@ -17,11 +17,10 @@ from gonio.core.head import Head
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def similar(head: Head, labels_, name, embeddings, count, as_json) -> None:
     """List the nearest labels of each LABEL under a measure that fits MODEL, beside those by cosine."""
-    from gonio.core.inputs import Observed
     from gonio.similarity import for_link, measure
 
     points = None if embeddings is None else array_of(embeddings)
-    given = points is not None or isinstance(head.inputs, Observed)
+    given = points is not None or head.inputs.points is not None
     chosen = measure(name or for_link(head.link, embeddings=given))(head, points)
     if chosen.empty and name is None:
         raise GonioError(f"similar: {chosen.caveat} (--embeddings F.npy).")

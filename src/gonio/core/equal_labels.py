@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Inputs
+from gonio.core.inputs import AfterLayerNorm, Inputs
 from gonio.core.row_table import RowTable, groups_of_equal
 
 if TYPE_CHECKING:
@@ -42,14 +42,15 @@ def groups_of_equal_labels(
     rows: RowTable, bias: np.ndarray | None, inputs: Inputs
 ) -> tuple[Int[np.ndarray, " members"], ...]:
     """The groups of two or more labels whose scores are equal at every input, each in order, by first member."""
-    if isinstance(inputs, AfterRMSNorm) and not inputs.gain.all():
-        kept = np.flatnonzero(inputs.gain)
+    gain = inputs.gain_and_shift(rows.shape[1])[0]
+    if not inputs.centred and not gain.all():
+        kept = np.flatnonzero(gain)
         if not len(kept):  # nothing reaches the head: only the biases tell labels apart
             rows = RowTable(np.zeros((rows.shape[0], 1)))
         else:
             rows = RowTable(rows.stored, dim=len(kept), unpack=Columns(rows, kept), kind=rows.kind, derived=True)
     groups = groups_of_equal(rows, bias)
-    if isinstance(inputs, AfterLayerNorm):
+    if inputs.centred:
         groups = _joined_after_layer_norm(rows, bias, inputs, groups)
     return groups
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Trained
-from gonio.core.inputs import Observed
 from gonio.factors.model import FactorModel
 from gonio.models.loading import load
 
@@ -45,7 +44,7 @@ def tables(x: Any, *, trained: Trained | None = None) -> Tables:
         head = x if isinstance(x, Head) else load(x)
         assumed = head.source is not None and "trained" in head.source.assumed
     inputs = head.inputs
-    if not isinstance(inputs, Observed) or head.link not in ("dot", "cosine"):
+    if inputs.points is None or head.link not in ("dot", "cosine"):
         raise GonioError(
             f"audit: this is a {head.link} head over {inputs}; a factor model with users and items is needed, "
             f"such as a pair (users, items)."
@@ -54,7 +53,7 @@ def tables(x: Any, *, trained: Trained | None = None) -> Tables:
     if kept != head.trained and head.link == "dot":
         head = head.replace(trained=kept)
     return Tables(
-        np.asarray(inputs.F, np.float64),
+        np.asarray(inputs.points, np.float64),
         np.asarray(head.W, np.float64),
         None if head.bias is None else head.bias.astype(np.float64),
         kept,

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from gonio.ask.wins import CanWin, can_win
-from gonio.core.inputs import AllInputs, Observed
 from gonio.core.progress import Bar
 from gonio.findings.finding import Finding, counted, typed_label
 from gonio.findings.subject import Subject
@@ -30,11 +29,11 @@ def possible(s: Subject) -> Iterator[Finding]:
         yield from _winning(s, wins)
         if wins.interrupted:  # what was decided is told; the rest of the audit stops as well
             raise KeyboardInterrupt
-        if not isinstance(h.inputs, Observed):  # at given points a tie is a coincidence of two numbers
+        if h.inputs.points is None:  # at given points a tie is a coincidence of two numbers
             yield from _tying(s, wins)
     if h.link == "sigmoid":
         yield from _on_and_off(s)
-    if not isinstance(h.inputs, Observed):
+    if h.inputs.points is None:
         yield from _patterns(s)
     if s.label_sets is not None and h.link == "sigmoid":
         yield from _sets(s)
@@ -108,17 +107,17 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
 
 def _where(s: Subject) -> str:
     """The inputs in words where they are given ones; empty where they are a set that any input may come from."""
-    return f" the {len(s.head.inputs.F):,} embeddings given" if isinstance(s.head.inputs, Observed) else ""
+    return f" the {len(s.head.inputs.points):,} embeddings given" if s.head.inputs.points is not None else ""
 
 
 def _why_never(s: Subject) -> str:
     h, word = s.head, _word(s)
-    if isinstance(h.inputs, Observed):
+    if h.inputs.points is not None:
         return (
             f"At each of these embeddings another {word} scores at least as high. Other embeddings, such as means of "
             "these, may still put it first."
         )
-    hull = h.bias is None and isinstance(h.inputs, AllInputs)
+    hull = h.bias is None and h.inputs.shape == "space"
     return (
         f"Whatever the input, another {word} scores at least as high: at every input some mean of the others is not "
         "below it" + (", so it lies inside their hull." if hull else ".")
@@ -269,7 +268,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     count = p.count if exact else p.most
     share = _quotient(count, p.conceivable)
     few = share < 1
-    free = isinstance(h.inputs, AllInputs)
+    free = h.inputs.shape == "space"
     near = p.near_degenerate if exact else None
     yield Finding(
         "patterns",

@@ -11,7 +11,6 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.inputs import Observed
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import Chain, Transform
 from gonio.similarity.nearest import nearest_by_cosine
@@ -50,8 +49,8 @@ class Subject:
     ) -> Subject:
         """The subject, once everything given has been judged."""
         n = head.shape[0]
-        if embeddings is None and isinstance(head.inputs, Observed):
-            embeddings = head.inputs.F  # a factor model comes with its users
+        if embeddings is None and head.inputs.points is not None:
+            embeddings = head.inputs.points  # a factor model comes with its users
         F = None if embeddings is None else checks.embeddings(embeddings, head.shape[1], "audit")
         if frequencies is not None:
             if isinstance(frequencies, dict):

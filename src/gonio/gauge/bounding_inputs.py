@@ -11,7 +11,6 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Box, Observed
 
 SAMPLES = 16  # embeddings drawn to measure a difference where none are given
 
@@ -31,8 +30,8 @@ def inputs_meant(head: Head, embeddings: Any = None, radius: float | None = None
     rng = np.random.default_rng(0)
     d = head.shape[1]
     own = head.inputs
-    if embeddings is not None or (isinstance(own, Observed) and radius is None):
-        given = own.F if embeddings is None and isinstance(own, Observed) else embeddings
+    if embeddings is not None or (own.points is not None and radius is None):
+        given = own.points if embeddings is None else embeddings
         points = checks.embeddings(given, d, "dial").astype(np.float64)
         size = np.abs(points).max(axis=0)
         return Meant(points, f"the {len(points):,} given embeddings", lambda e: e @ size)
@@ -45,10 +44,8 @@ def inputs_meant(head: Head, embeddings: Any = None, radius: float | None = None
         return Meant(points, f"all |x| <= {r:.4g}", lambda e: r * np.linalg.norm(e, axis=1))
     points = own.sample(SAMPLES, d, rng).astype(np.float64)
     words = f"the head's inputs ({own})"
-    if isinstance(own, Box):
-        size = np.broadcast_to(np.maximum(np.abs(own.low), np.abs(own.high)), d).astype(np.float64)
+    if own.shape == "box":
+        size = np.maximum(*np.abs(own.bounds(d))).astype(np.float64)
         return Meant(points, words, lambda e: e @ size)
-    assert isinstance(own, (AfterRMSNorm, AfterLayerNorm))
-    gain = np.abs(own.gain)
-    shift = np.abs(own.shift) if isinstance(own, AfterLayerNorm) else np.zeros(d)
+    gain, shift = np.abs(own.gain_and_shift(d))
     return Meant(points, words, lambda e: np.sqrt(d) * np.linalg.norm(e * gain, axis=1) + e @ shift)

@@ -11,7 +11,6 @@ from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.head_summary import largest_of_rounding, numerical_rank
-from gonio.core.inputs import AfterLayerNorm
 from gonio.gauge.rounding import mean_square_step
 
 if TYPE_CHECKING:
@@ -53,9 +52,9 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
             "canonical: the link is cosine, whose rows are fixed up to rotation and length; normalise them."
         )
     A = head.W.astype(np.float64)
-    if isinstance(head.inputs, AfterLayerNorm) and embeddings is None:
+    if head.inputs.centred and embeddings is None:
         # A row is free along 1/gain, which the norm takes out: what is left of it is the model's.
-        A = A * head.inputs.gain
+        A = A * head.inputs.gain_and_shift(d)[0]
         A = A - A.mean(axis=1, keepdims=True)
     centred = head.link == "softmax" and head.softcap is None
     if centred:
@@ -72,9 +71,7 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
             caveat = f"{len(F)} embeddings span at most {len(F)} of {d} dimensions; the rest of the head is not seen"
     U, s, _ = np.linalg.svd(A, full_matrices=False)
     # Singular values that the rounding of the stored rows may have made hold no information.
-    scale *= (
-        float(np.abs(head.inputs.gain).max()) if isinstance(head.inputs, AfterLayerNorm) and embeddings is None else 1
-    )
+    scale *= float(np.abs(head.inputs.gain_and_shift(d)[0]).max()) if head.inputs.centred and embeddings is None else 1
     rank = numerical_rank(s, (n, A.shape[1]), 2 * largest_of_rounding(mean_square_step(head), (n, d)) * scale)
     if rank == 0:
         raise GonioError("canonical: all rows are equal, so nothing is left once what is convention is removed.")

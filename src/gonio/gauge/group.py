@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gonio.core.head import Head, Label
-from gonio.core.inputs import AfterLayerNorm
 from gonio.gauge.reach import Reach, by_linear_map, by_translation, cosine
 from gonio.gauge.transforms import (
     BiasShift,
@@ -131,7 +130,7 @@ def gauge_of(head: Head, *, ranking_only: bool = False) -> Gauge:
         kinds += [Translation]
     elif head.link == "vectors":
         kinds += [Linear]
-    if isinstance(head.inputs, AfterLayerNorm) and head.inputs.gain.all() and head.link in SCORES:
+    if head.inputs.centred and head.inputs.gain_and_shift(head.shape[1])[0].all() and head.link in SCORES:
         kinds.append(LayerNormShift)
     why = tuple(WHY[k] for k in kinds)
     if head.link in ("vectors", "input"):

@@ -25,7 +25,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Observed
+from gonio.core.inputs import AllInputs
 from gonio.core.row_table import RowTable
 
 
@@ -167,15 +167,8 @@ class Linear(Transform):
 
     def apply(self, head: Head) -> Head:
         _wide_enough(head, len(self.M), type(self).__name__)
-        inputs = head.inputs
-        scale = np.diag(self.M)
-        if isinstance(inputs, Observed):
-            inputs = Observed(self.embeddings(inputs.F))
-        elif isinstance(inputs, (AfterRMSNorm, AfterLayerNorm)) and not (self.M - np.diag(scale)).any():
-            rest = (inputs.shift / scale,) if isinstance(inputs, AfterLayerNorm) else ()
-            inputs = type(inputs)(inputs.gain / scale, *rest)  # a diagonal map stretches the norm's own gain
-        elif not isinstance(inputs, AllInputs):
-            inputs = AllInputs()  # a turned box or ellipsoid has no name here; all inputs contain it
+        # A turned box or ellipsoid has no name here; all inputs contain it.
+        inputs = head.inputs.moved_by(self.M, self.embeddings) or AllInputs()
         rows = _lazily(head.rows, Times(head.rows, np.ascontiguousarray(self.M.T)), head.shape[1])
         return head.replace(W=rows, inputs=inputs)
 
@@ -262,13 +255,7 @@ class InputShift(Transform):
         _wide_enough(head, len(self.u), "InputShift")
         bias = np.zeros(head.shape[0]) if head.bias is None else head.bias.astype(np.float64)
         moved = np.concatenate([block.astype(np.float64) @ self.u for _, block in head.blocks()])
-        inputs = head.inputs
-        if isinstance(inputs, Observed):
-            inputs = Observed(self.embeddings(inputs.F))
-        elif isinstance(inputs, AfterLayerNorm):
-            inputs = AfterLayerNorm(inputs.gain, inputs.shift + self.u)
-        elif not isinstance(inputs, AllInputs):
-            inputs = AllInputs()
+        inputs = head.inputs.shifted_by(self.u) or AllInputs()
         return head.replace(bias=bias - moved, inputs=inputs)
 
     def embeddings(self, F: Any) -> np.ndarray:
@@ -336,11 +323,11 @@ class LayerNormShift(Transform):
 
     def apply(self, head: Head) -> Head:
         _wide_enough(head, len(self.a), "LayerNormShift", "label", head.shape[0])
-        if not isinstance(head.inputs, AfterLayerNorm):
+        if not head.inputs.centred:
             raise GonioError(
                 f"LayerNormShift: the head's inputs are {head.inputs}; it acts on heads after a LayerNorm."
             )
-        gain, shift = head.inputs.gain, head.inputs.shift
+        gain, shift = head.inputs.gain_and_shift(head.shape[1])
         if not gain.all():
             raise GonioError(
                 "LayerNormShift: a gain is zero, and rows move along 1 / gain; drop dead coordinates first."

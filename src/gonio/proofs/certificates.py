@@ -21,13 +21,12 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.inputs import Observed
 from gonio.proofs import observed_inputs
 from gonio.proofs.certificate_base import Certificate, CertificateError, fix
 from gonio.proofs.exact_numbers import Dyadic
 from gonio.proofs.margins import Places, beats, least_margins
 from gonio.proofs.never_below import NEAR, proven
-from gonio.proofs.rival_mean import RivalMean, beyond, exact_supremum, is_ball, sums, supremum
+from gonio.proofs.rival_mean import RivalMean, beyond, exact_supremum, sums, supremum
 
 __all__ = ["Certificate", "CertificateError", "NeverTies", "NeverWins", "Ties", "Undecided", "Wins", "of_dict"]
 
@@ -108,7 +107,7 @@ class NeverWins(Certificate):
         equal = np.intersect1d(self.rivals, head.equals(self.label))
         if len(equal):
             raise self._refuse(f"label {equal[0]} scores as label {self.label} does everywhere, which proves nothing.")
-        if isinstance(head.inputs, Observed):
+        if head.inputs.points is not None:
             self._rivals(head, self.rivals, self.label)
             if len(self.weights):
                 raise self._refuse("over observed embeddings rivals have no weights; leave them empty.")
@@ -170,7 +169,7 @@ class Ties(Certificate):
     def _judge(self, head: Head, places: Places, margin: np.ndarray) -> float:
         if self.a == self.b:
             raise self._refuse(f"label {self.a} is named twice; a tie needs two labels.")
-        if isinstance(head.inputs, Observed) and not np.array_equal(self.x, self.y):
+        if head.inputs.points is not None and not np.array_equal(self.x, self.y):
             raise self._refuse("observed embeddings are not convex, so x and y must be the same one.")
         if beats(head, self.a, np.array([self.b]), places, 0)[0] < 0:
             raise self._refuse(f"at x label {self.a} is not proven to be at least as high as label {self.b}.")
@@ -211,7 +210,7 @@ class NeverTies(Certificate):
         self._check(head, self.a, self.b)
         if self.a == self.b:
             raise self._refuse(f"label {self.a} is named twice; a tie needs two labels.")
-        if isinstance(head.inputs, Observed):
+        if head.inputs.points is not None:
             self._rivals(head, self.rivals, self.a, self.b)
             if len(self.weights) or len(self.pair_weights):
                 raise self._refuse("over observed embeddings rivals have no weights; leave them empty.")
@@ -242,7 +241,7 @@ class NeverTies(Certificate):
             exactly = exact_supremum(head, Dyadic.of(np.ones(1)).whole, rows, c)
             values.append(np.inf if exactly is None else exactly)
             # The ball is open: a lead above 0 at its centre that reaches 0 on its surface is above 0 inside.
-            open_ball |= exactly is not None and is_ball(head) and c[0].ratio()[0] > 0
+            open_ball |= exactly is not None and head.inputs.shape == "ball" and c[0].ratio()[0] > 0
         if open_ball and not np.nanmin(values) < 0:
             return 0.0
         if not np.nanmin(values) < 0:
@@ -283,7 +282,7 @@ class Undecided(Certificate):
     def verify(self, head: Head) -> float:
         """The stored bound, once the weights have proven it."""
         self._check(head, self.label)
-        if not len(self.rivals) or isinstance(head.inputs, Observed):
+        if not len(self.rivals) or head.inputs.points is not None:
             raise self._refuse(f"it proves nothing about label {self.label} ({self.why}); decide it anew.")
         value = self._value(head)
         if not value <= self.bound:
@@ -296,7 +295,7 @@ class Undecided(Certificate):
     def nearest(cls, head: Head, label: int, why: str, rivals: np.ndarray, weights: np.ndarray) -> Undecided:
         """With the bound that the nearest combination a search found proves; infinite where it proves none."""
         empty = cls(head.digest, label, np.inf, why)
-        if not len(rivals) or isinstance(head.inputs, Observed):
+        if not len(rivals) or head.inputs.points is not None:
             return empty
         found = cls(head.digest, label, np.inf, why, list(rivals), list(weights))
         try:

@@ -17,11 +17,10 @@ import numpy as np
 
 from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
-from gonio.core.inputs import Observed
 from gonio.proofs import exact_numbers
 from gonio.proofs.certificate_base import Certificate, fix
 from gonio.proofs.exact_numbers import Dyadic
-from gonio.proofs.margins import SLACK, Places, gain_and_shift
+from gonio.proofs.margins import SLACK, Places
 from gonio.proofs.never_below import NEAR, proven
 from gonio.proofs.rival_mean import LONG, RivalMean
 
@@ -50,7 +49,7 @@ class WeightedComparisons(RivalMean):
 
     def columns(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """v_below - v_above, c_below - c_above and the size of the latter's terms, in long floats."""
-        gain, shift = (v.astype(LONG) for v in gain_and_shift(self.head.inputs, self.head.shape[1]))
+        gain, shift = (v.astype(LONG) for v in self.head.inputs.gain_and_shift(self.head.shape[1]))
         which = self.rivals[which]
         (low, c), (high, e) = self._of(which, self.below), self._of(which, self.above)
         rows, c = low - high, c - e
@@ -61,7 +60,7 @@ class WeightedComparisons(RivalMean):
 
     def exactly(self) -> tuple[Dyadic, Dyadic]:
         """The same as exact numbers."""
-        gain, shift = gain_and_shift(self.head.inputs, self.head.shape[1])
+        gain, shift = self.head.inputs.gain_and_shift(self.head.shape[1])
         rows, c = None, None
         for side, sign in ((self.below, 1), (self.above, -1)):
             label = side[self.rivals]
@@ -155,12 +154,12 @@ class Impossible(_Comparisons):
     def verify(self, head: Head) -> float:
         """A proven upper bound, at most 0, of the smallest difference at any input."""
         self._sound(head)
-        if isinstance(head.inputs, Observed):
+        if head.inputs.points is not None:
             if len(self.weights):
                 raise self._refuse("over observed embeddings comparisons have no weights; leave them empty.")
             best = max(
                 least_gap(head, self.above, self.below, self.top, Places(head.inputs, x[None].astype(np.float64)))
-                for x in head.inputs.F
+                for x in head.inputs.points
             )
             if best > 0:
                 raise self._refuse("all of its comparisons hold at one of the observed embeddings.")
@@ -205,7 +204,7 @@ def scores_with_bounds(head: Head, places: Places, labels: np.ndarray | None = N
     """Scores at one place and a bound of the error of each, for all labels or some."""
     d = head.shape[1]
     x = places.x[0]
-    gain = np.abs(gain_and_shift(places.inputs, d)[0])
+    gain = np.abs(places.inputs.gain_and_shift(d)[0])
     blocks = head.blocks() if labels is None else [(0, head.rows[labels])]
     s, b = [], []
     with np.errstate(all="ignore"):
@@ -276,7 +275,7 @@ def _exactly(head: Head, i: int, j: int, places: Places) -> float:
     numerator, denominator = (row @ Dyadic.of(places.x[0]) + bias).ratio()
     if places.drift[0]:
         mean = places.exact_drift(0)
-        p, q = (row @ Dyadic.of(gain_and_shift(places.inputs, d)[0])).ratio()
+        p, q = (row @ Dyadic.of(places.inputs.gain_and_shift(d)[0])).ratio()
         over = int(mean.q) * q
         numerator, denominator = numerator * over - int(mean.p) * p * denominator, denominator * over
     return exact_numbers.rounded(numerator, denominator, up=False)

@@ -19,7 +19,7 @@ import numpy as np
 
 from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Inputs, Observed
+from gonio.core.inputs import Inputs
 from gonio.core.parallel import spans
 from gonio.proofs import exact_numbers
 from gonio.proofs.exact_numbers import Dyadic
@@ -42,7 +42,7 @@ class Places:
     @cached_property
     def _norm(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(live, z, |z|^2, sum z) of the norms' inputs, z = (x - shift) / gain where the gain is not zero."""
-        gain, shift = gain_and_shift(self.inputs, self.x.shape[1])
+        gain, shift = self.inputs.gain_and_shift(self.x.shape[1])
         live = gain != 0
         with np.errstate(all="ignore"):
             z = np.where(live, (self.x - shift) / np.where(live, gain, 1), 0)
@@ -51,7 +51,7 @@ class Places:
     @cached_property
     def drift(self) -> Float[np.ndarray, " points"]:
         """A bound of |mean(z)|: by how many gains the embedding meant is off the floats; 0 but after a LayerNorm."""
-        if not isinstance(self.inputs, AfterLayerNorm) or (self.inputs.gain == 0).any():
+        if not self.inputs.centred or (self.inputs.gain_and_shift(self.x.shape[1])[0] == 0).any():
             return np.zeros(len(self.x))  # a coordinate that is switched off can take up any sum
         _, z, _, total = self._norm
         d = z.shape[1]
@@ -60,7 +60,7 @@ class Places:
 
     def exact_drift(self, at: int) -> Any:
         """mean(z) of one embedding as a rational."""
-        gain, shift = gain_and_shift(self.inputs, self.x.shape[1])
+        gain, shift = self.inputs.gain_and_shift(self.x.shape[1])
         z = exact_numbers.quotients(Dyadic.of(self.x[at]) - Dyadic.of(shift), Dyadic.of(gain))
         return exact_numbers.total(z) / len(z)
 
@@ -68,10 +68,10 @@ class Places:
         """Which embeddings are not of the inputs, each with the reason."""
         finite = np.isfinite(self.x).all(axis=1)
         out = {int(i): "it holds NaN or infinity" for i in np.flatnonzero(~finite)}
-        if isinstance(self.inputs, (AfterRMSNorm, AfterLayerNorm)):
+        if self.inputs.shape == "ball":
             return self._outside_ball() | out
-        if isinstance(self.inputs, Observed):
-            known = {row.tobytes() for row in self.inputs.F.astype(np.float64) + 0.0}
+        if self.inputs.points is not None:
+            known = {row.tobytes() for row in self.inputs.points.astype(np.float64) + 0.0}
             here = np.array([row.tobytes() in known for row in self.x + 0.0], dtype=bool)
         else:
             here = np.ones(len(self.x), bool)
@@ -81,8 +81,8 @@ class Places:
     def _outside_ball(self) -> dict[int, str]:
         live, _, squares, total = self._norm
         d, dead = len(live), int((~live).sum())
-        centred = isinstance(self.inputs, AfterLayerNorm)
-        moved = (self.x != gain_and_shift(self.inputs, d)[1])[:, ~live].any(axis=1)
+        centred = self.inputs.centred
+        moved = (self.x != self.inputs.gain_and_shift(d)[1])[:, ~live].any(axis=1)
         out = {int(i): "a coordinate whose gain is 0 was moved" for i in np.flatnonzero(moved)}
         with np.errstate(all="ignore"):
             if centred and dead:  # such coordinates bring the sum to zero, at the least cost in norm
@@ -97,27 +97,13 @@ class Places:
         return out
 
     def _inside_exactly(self, at: int) -> bool:
-        gain, shift = gain_and_shift(self.inputs, self.x.shape[1])
+        gain, shift = self.inputs.gain_and_shift(self.x.shape[1])
         live = gain != 0
         z = exact_numbers.quotients((Dyadic.of(self.x[at]) - Dyadic.of(shift))[live], Dyadic.of(gain[live]))
         squares, total, dead = exact_numbers.total(v * v for v in z), exact_numbers.total(z), int((~live).sum())
-        if isinstance(self.inputs, AfterLayerNorm):
+        if self.inputs.centred:
             squares += total * total / dead if dead else -total * total / len(live)
         return bool(squares < len(live))
-
-
-def gain_and_shift(inputs: Inputs, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The gain and the shift of the norm before the head; ones and zeros where there is none."""
-    gain = inputs.gain if isinstance(inputs, (AfterRMSNorm, AfterLayerNorm)) else np.ones(d)
-    return gain, inputs.shift if isinstance(inputs, AfterLayerNorm) else np.zeros(d)
-
-
-def lifted(inputs: Inputs, z: Float[np.ndarray, "*points dim"]) -> Float[np.ndarray, "*points dim"]:
-    """The embeddings that stand for z of the reduced problem: gain * z, gain * (z - mean) + shift, or z itself."""
-    gain, shift = gain_and_shift(inputs, z.shape[-1])
-    if isinstance(inputs, AfterLayerNorm):
-        return gain * (z - z.mean(axis=-1, keepdims=True)) + shift
-    return gain * z if isinstance(inputs, AfterRMSNorm) else z
 
 
 def least_margins(
@@ -154,7 +140,7 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | 
         powers = np.minimum(powers, (60 if kind == np.float32 else 900) - power)
         x, t = np.ldexp(places.x, powers[:, None]), np.ldexp(float(head.bias is not None), powers + power)
         length = np.sqrt((x * x).sum(axis=1)) * SLACK
-        dust = np.ldexp(places.drift * np.linalg.norm(gain_and_shift(places.inputs, d)[0]) * SLACK, powers)
+        dust = np.ldexp(places.drift * np.linalg.norm(places.inputs.gain_and_shift(d)[0]) * SLACK, powers)
         norms = np.ldexp(head.norms, power) * SLACK
         own = _own(head, labels, x, power) + bias[labels] * t
         own -= (d + 8) * UNIT * (length * norms[labels] + np.abs(bias[labels]) * t) + dust * norms[labels]
@@ -205,7 +191,7 @@ def beats(
     x, drift = places.x[at], float(places.drift[at])
     bias = np.zeros(head.shape[0]) if head.bias is None else head.bias.astype(np.float64)
     mine = head.rows[label : label + 1][0].astype(np.float64)
-    gain = np.abs(gain_and_shift(places.inputs, d)[0])
+    gain = np.abs(places.inputs.gain_and_shift(d)[0])
     out = np.empty(len(rivals))
     with np.errstate(all="ignore"):
         for a, b in spans(len(rivals), COLUMNS):
@@ -230,7 +216,7 @@ def _exactly(head: Head, i: int, j: int, places: Places, at: int) -> float:
     numerator, denominator = value.ratio()
     if places.drift[at]:
         mean = places.exact_drift(at)
-        p, q = (row @ Dyadic.of(gain_and_shift(places.inputs, head.shape[1])[0])).ratio()
+        p, q = (row @ Dyadic.of(places.inputs.gain_and_shift(head.shape[1])[0])).ratio()
         over = int(mean.q) * q
         numerator, denominator = numerator * over - int(mean.p) * p * denominator, denominator * over
     return exact_numbers.rounded(numerator, denominator, up=False)

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gonio.core.float_units import TINY, UNIT
-from gonio.core.inputs import AfterLayerNorm
 from gonio.proofs import exact_numbers
 from gonio.proofs.exact_numbers import Dyadic
 from gonio.proofs.margins import SLACK
-from gonio.proofs.rival_mean import FINE, LONG, MeanSums, RivalMean, exact_supremum, is_ball, sides, sums, supremum
+from gonio.proofs.rival_mean import FINE, LONG, MeanSums, RivalMean, exact_supremum, sums, supremum
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -41,14 +40,14 @@ def proven(mean: RivalMean) -> float | None:
         value = supremum(mean.head, s)
         if value <= 0:
             return value / mean.scale * (1 - 1e-12)
-        if is_ball(mean.head):
+        if mean.head.inputs.shape == "ball":
             near = _downhill(mean, s)
             value = supremum(mean.head, sums(near))
             if value <= 0:
                 return value / near.scale * (1 - 1e-12)
         must = _conditions(mean, s)
     if must is None:  # D does not vanish: over a ball the stored weights may still meet B = sqrt(d) |D| exactly
-        found = _as_stored(mean) if is_ball(mean.head) else None
+        found = _as_stored(mean) if mean.head.inputs.shape == "ball" else None
         return None if found is None else found / mean.scale * (1 - 1e-12) + 0.0
     with np.errstate(all="ignore"):
         # corner.D + B is either met with room to spare or made to vanish as well: the likelier is tried first.
@@ -67,7 +66,7 @@ def _downhill(mean: RivalMean, s: MeanSums) -> RivalMean:
 
     Weights on the very edge of a proof, B = sqrt(d) |D|, fail by their rounding; a small step has room to spare.
     """
-    r = s.D - s.D.mean() if isinstance(mean.head.inputs, AfterLayerNorm) else s.D
+    r = s.D - s.D.mean() if mean.head.inputs.centred else s.D
     norm = np.sqrt((r * r).sum())
     rows, c, _ = mean.columns(np.arange(len(mean.rivals)))
     slope = (math.sqrt(len(r)) * (rows @ r) / norm - c).astype(float)
@@ -91,10 +90,10 @@ def _conditions(mean: RivalMean, s: MeanSums) -> Conditions | None:
 
     None where the weights are too far from meeting them for rounding to be the cause.
     """
-    low, high = sides(mean.head)
+    low, high = mean.head.inputs.bounds(mean.head.shape[1])
     D, size, reference = s.D.astype(float), s.size.astype(float), None
-    if isinstance(mean.head.inputs, AfterLayerNorm):
-        dead = np.flatnonzero(mean.head.inputs.gain == 0)
+    if mean.head.inputs.centred:
+        dead = np.flatnonzero(mean.head.inputs.gain_and_shift(len(D))[0] == 0)
         reference = int(dead[0]) if len(dead) else len(D) - 1
         D, size = D - D[reference], size + size[reference]
         size[reference] = 0
@@ -218,7 +217,7 @@ def _solved(mean: RivalMean, must: Conditions) -> float | None:
         if weights is not None and exact_supremum(mean.head, weights, rows, c) is not None:
             return 0.0
     # Too much was asked for: only what has the wrong sign need vanish, a coordinate after the other.
-    low, high = sides(mean.head)
+    low, high = mean.head.inputs.bounds(mean.head.shape[1])
     up, down = np.isinf(high) | (low == 0), np.isinf(low) | (high == 0)
     weights, active = given.whole, must.zero[np.isinf(low[must.zero]) & np.isinf(high[must.zero])]
     for _ in range(len(low)):

@@ -6,7 +6,6 @@ import numpy as np
 
 from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
-from gonio.core.inputs import Observed
 from gonio.core.parallel import spans
 from gonio.proofs.margins import SLACK, Places, beats
 
@@ -19,15 +18,16 @@ def most(head: Head, label: int, rivals: np.ndarray) -> float:
 
     Positive where it wins at one of the embeddings, or may. Cost: embeddings x rivals x dim.
     """
-    assert isinstance(head.inputs, Observed)
+    observed = head.inputs.points
+    assert observed is not None
     n, d = head.shape
     js = rivals if len(rivals) else np.setdiff1d(np.arange(n), [label, *head.equals(label)])
     if not len(js):
         return np.inf
     rows, bias = _rows(head, js, label)
     out = -np.inf
-    for a, b in spans(len(head.inputs.F), POINTS):
-        F = head.inputs.F[a:b].astype(np.float64)
+    for a, b in spans(len(observed), POINTS):
+        F = observed[a:b].astype(np.float64)
         with np.errstate(all="ignore"):
             value = F @ rows.T + bias  # label less rival
             bound = ((d + 8) * UNIT * (np.abs(F) @ np.abs(rows).T + np.abs(bias))) * SLACK + TINY
@@ -43,11 +43,12 @@ def most(head: Head, label: int, rivals: np.ndarray) -> float:
 
 def tied(head: Head, a: int, b: int, rivals: np.ndarray) -> int | None:
     """The first embedding at which the two may share the top above all rivals (all labels, if none are named)."""
-    assert isinstance(head.inputs, Observed)
+    observed = head.inputs.points
+    assert observed is not None
     n, d = head.shape
     js = rivals if len(rivals) else np.setdiff1d(np.arange(n), [a, b])
     rows, bias = _rows(head, np.array([b]), a)
-    F = head.inputs.F.astype(np.float64)
+    F = observed.astype(np.float64)
     with np.errstate(all="ignore"):
         value = F @ rows[0] + bias[0]
         bound = (d + 8) * UNIT * (np.abs(F) @ np.abs(rows[0]) + np.abs(bias[0])) * SLACK + TINY

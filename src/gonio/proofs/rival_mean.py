@@ -18,10 +18,9 @@ import numpy as np
 
 from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, Box, Nonnegative
 from gonio.core.parallel import spans
 from gonio.proofs.exact_numbers import Dyadic, rounded
-from gonio.proofs.margins import SLACK, gain_and_shift
+from gonio.proofs.margins import SLACK
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -48,7 +47,7 @@ class RivalMean:
 
     def columns(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """v_j - v_i, c_j - c_i and the size of the latter's terms, for some rivals, in long floats."""
-        gain, shift = (v.astype(LONG) for v in gain_and_shift(self.head.inputs, self.head.shape[1]))
+        gain, shift = (v.astype(LONG) for v in self.head.inputs.gain_and_shift(self.head.shape[1]))
         rows = self.head.rows[self.rivals[which]].astype(LONG) - self.head.rows[[self.label]].astype(LONG)
         c, size = np.zeros(len(which), LONG), np.zeros(len(which), LONG)
         if self.head.bias is not None:
@@ -60,7 +59,7 @@ class RivalMean:
 
     def exactly(self) -> tuple[Dyadic, Dyadic]:
         """v_j - v_i (rivals x dim) and c_j - c_i as exact numbers."""
-        gain, shift = gain_and_shift(self.head.inputs, self.head.shape[1])
+        gain, shift = self.head.inputs.gain_and_shift(self.head.shape[1])
         rows = Dyadic.of(self.head.rows[self.rivals]) - Dyadic.of(self.head.rows[[self.label]])
         c = rows @ Dyadic.of(shift)
         if self.head.bias is not None:
@@ -96,21 +95,6 @@ def sums(mean: RivalMean) -> MeanSums:
     return MeanSums(D, error, size, float(B), wrong + 2 * UNIT * abs(float(B)), float(weight))
 
 
-def is_ball(head: Head) -> bool:
-    """Whether the head's inputs are a norm's solid ellipsoid."""
-    return isinstance(head.inputs, (AfterRMSNorm, AfterLayerNorm))
-
-
-def sides(head: Head) -> tuple[np.ndarray, np.ndarray]:
-    """The box that holds z: infinite for all inputs, and for the ball where its radius is left out of account."""
-    d, inputs = head.shape[1], head.inputs
-    if isinstance(inputs, Nonnegative):
-        return np.zeros(d), np.full(d, np.inf)
-    if isinstance(inputs, Box):
-        return np.broadcast_to(inputs.low, d), np.broadcast_to(inputs.high, d)
-    return np.full(d, -np.inf), np.full(d, np.inf)
-
-
 def length(v: np.ndarray) -> float:
     """|v| rounded up, whatever the size of its entries."""
     top = np.abs(v).max(initial=0)
@@ -122,13 +106,13 @@ def length(v: np.ndarray) -> float:
 
 def supremum(head: Head, s: MeanSums) -> float:
     """The supremum of -(D.z + B) over the inputs, rounded up; infinite or NaN where it may be infinite."""
-    if is_ball(head):
-        r = s.D - s.D.mean() if isinstance(head.inputs, AfterLayerNorm) else s.D
+    if head.inputs.shape == "ball":
+        r = s.D - s.D.mean() if head.inputs.centred else s.D
         centring = (len(r) + 8) * FINE * float(np.abs(s.D).sum()) * SLACK
         norm = length(r) + length(s.error) + centring if s.size.any() else 0.0
         total = math.sqrt(len(r)) * norm * SLACK
     else:
-        low, high = (v.astype(LONG) for v in sides(head))
+        low, high = (v.astype(LONG) for v in head.inputs.bounds(head.shape[1]))
         corners = np.stack([-a * b for a in (s.D - s.error, s.D + s.error) for b in (low, high)])
         terms = np.where(np.isnan(corners), 0, corners).max(axis=0)  # 0 * inf: a coordinate that does not count
         total = float(terms.sum()) + (len(terms) + 8) * FINE * float(np.abs(terms).sum()) * SLACK
@@ -137,7 +121,7 @@ def supremum(head: Head, s: MeanSums) -> float:
 
 def beyond(head: Head, s: MeanSums) -> float:
     """A bound of -(D.z + B) / max(1, |z|) over the inputs, for inputs that have no largest norm."""
-    low, high = sides(head)
+    low, high = head.inputs.bounds(head.shape[1])
     least, most = s.D - s.error, s.D + s.error
     wrong = np.maximum(np.where(np.isinf(high), -least, 0), np.where(np.isinf(low), most, 0))
     wrong = np.maximum(wrong, 0)
@@ -150,12 +134,12 @@ def exact_supremum(head: Head, weights: np.ndarray, rows: Dyadic, c: Dyadic) -> 
     """The supremum of -(D.z + B) for whole-number weights, rounded up, if it is at most 0."""
     w = Dyadic(weights, 0)
     D, B = w @ rows, w @ c
-    if is_ball(head):
-        centred = isinstance(head.inputs, AfterLayerNorm)
+    if head.inputs.shape == "ball":
+        centred = head.inputs.centred
         squares = len(D.whole) * int((D.whole * D.whole).sum()) - (int(D.whole.sum()) ** 2 if centred else 0)
         over = Dyadic(np.array(squares, dtype=object), 2 * D.exponent) - B * B
         return 0.0 if over.ratio()[0] <= 0 <= B.ratio()[0] else None
-    low, high = sides(head)
+    low, high = head.inputs.bounds(head.shape[1])
     sign = np.array([(v > 0) - (v < 0) for v in D.whole.tolist()])
     corner = np.where(sign > 0, low, np.where(sign < 0, high, 0.0))
     if np.isinf(corner).any():

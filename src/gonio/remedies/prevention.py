@@ -10,7 +10,6 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Source
-from gonio.core.inputs import AllInputs
 from gonio.core.row_table import groups_of_equal
 
 
@@ -54,6 +53,6 @@ def _told(head: Head, maker: str) -> Head:
     note = "every label can win over all inputs, at x = its own row"
     if twins:
         note += f", but for {twins} labels that share their row with another"
-    if not isinstance(head.inputs, AllInputs):
+    if head.inputs.shape != "space":
         note += f"; the inputs of this head are narrower ({head.inputs}), for which nothing is promised: ask can_win"
     return head.replace(source=Source(f"made by {maker}", "array", decided={"can win": note}))

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from gonio.core.head import Head
-from gonio.core.inputs import Observed, Problem
+from gonio.core.inputs import Problem
 from gonio.proofs import observed_inputs
 from gonio.proofs.certificates import Certificate, CertificateError, NeverTies, Ties
 from gonio.search import ball_program, linear
@@ -32,9 +32,9 @@ def why_open(problem: Problem) -> str:
 def claims_about(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple[Certificate, float]]:
     """What may prove a pair's verdict, with a bound of the margin where the program gives one."""
     apart = NeverTies(head.digest, a, b, np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-    if isinstance(head.inputs, Observed):
+    if head.inputs.points is not None:
         at = observed_inputs.tied(head, a, b, np.zeros(0, np.int64))
-        yield apart if at is None else Ties(head.digest, a, b, *[head.inputs.F[at].astype(np.float64)] * 2), np.inf
+        yield apart if at is None else Ties(head.digest, a, b, *[head.inputs.points[at].astype(np.float64)] * 2), np.inf
     elif problem.shape == "ball":
         answer = ball_program.solve_tie(problem, partial(_lowest, a, b), a, b)
         if answer is None:

@@ -255,10 +255,9 @@ def for_link(link: Link, *, embeddings: bool) -> str:
 
 def inputs_of(head: Head, F: Any, who: str, *, least: int = 2) -> Float[np.ndarray, "points dim"]:
     """The embeddings a measure speaks about: those given, or those that the head was observed with."""
-    from gonio.core.inputs import Observed
 
-    if F is None and isinstance(head.inputs, Observed):
-        F = head.inputs.F
+    if F is None and head.inputs.points is not None:
+        F = head.inputs.points
     if F is None:
         raise GonioError(
             f"{who}: it is a statement about inputs and none were given; pass embeddings of shape (points, "

@@ -18,7 +18,6 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.head_summary import largest_of_rounding, numerical_rank
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm
 from gonio.core.parallel import spans
 from gonio.gauge.rounding import mean_square_step
 from gonio.similarity.measures import register
@@ -53,11 +52,10 @@ def seen_by_inputs(head: Head) -> Float[np.ndarray, "dim dim"] | None:
     Gains that are not zero are an invertible map, which whitening undoes.
     """
     inputs, d = head.inputs, head.shape[1]
-    if isinstance(inputs, AfterLayerNorm):
-        return np.diag(inputs.gain) @ (np.eye(d) - 1 / d)
-    if isinstance(inputs, AfterRMSNorm) and not inputs.gain.all():
-        return np.diag(inputs.gain)
-    return None
+    gain = inputs.gain_and_shift(d)[0]
+    if inputs.centred:
+        return np.diag(gain) @ (np.eye(d) - 1 / d)
+    return None if gain.all() else np.diag(gain)
 
 
 class _Whitened:
@@ -69,7 +67,7 @@ class _Whitened:
         if (
             seen is not None
         ):  # the rows alone do not tell which direction is unseen once a map or a shift hides the norm
-            hidden = "MR" if isinstance(head.inputs, AfterLayerNorm) else "MRU"
+            hidden = "MR" if head.inputs.centred else "MRU"
             self.invariant = type(self).invariant - set(hidden)  # type: ignore[attr-defined]
         self.space = Space(head, centre=self.centre, root=seen)
         root = whitener(self.space)

@@ -1,127 +1,35 @@
-"""Sets of embeddings, and the problem that a head's scores pose over each.
+"""The sets of embeddings that can reach a head: everything, after a ReLU, a box, after a norm, or only those observed.
 
-"Impossible for every x" is sound under any of them; "possible" needs the right one. Each kind of inputs turns the
-head's scores  W x + b  into the problem they pose:  scores  V z + c  with z in a simple set, and the way back
-from z to x.
+"Impossible for every x" is sound under any of them; "possible" needs the right one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.float_units import TINY, UNIT
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-Shape = Literal["space", "orthant", "box", "ball", "points"]
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Scores  V z + c  over a simple set of z, and the embedding `lift(z)` that has them.
-
-    shape    the z meant
-    space    all of them
-    orthant  z >= 0
-    box      low <= z <= high (either side may be infinite)
-    ball     |z| < radius
-    points   the rows of `points`
-
-    error            how far an entry of V may be from the exact one, by the rounding of the reduction itself
-    constants_equal  whether the exact c are known to be all equal
-    """
-
-    V: Float[np.ndarray, "labels reduced"]
-    c: Float[np.ndarray, " labels"]
-    shape: Shape
-    lift: Callable[[np.ndarray], np.ndarray]
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-    radius: float | None = None
-    points: np.ndarray | None = None
-    error: float = 0.0
-    constants_equal: bool = False
-
-
-def _same(z: np.ndarray) -> np.ndarray:
-    return z
-
-
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """A set of embeddings. `width` is the dimension it was made for, None where any will do."""
-
-    @property
-    def width(self) -> int | None:
-        return None
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the set has a largest norm."""
-        return False
-
-    def reduce(self, W: np.ndarray, bias: np.ndarray | None = None) -> Problem:
-        """The problem that scores W x + bias pose over these inputs."""
-        raise NotImplementedError
-
-    def contains(self, x: np.ndarray) -> Bool[np.ndarray, " points"]:
-        """Which rows of `x` belong to the set."""
-        raise NotImplementedError
-
-    def sample(self, count: int, dim: int, rng: np.random.Generator) -> Float[np.ndarray, "points dim"]:
-        """`count` embeddings of the set, drawn at random."""
-        raise NotImplementedError
-
-    def to_dict(self) -> dict[str, Any]:
-        """The set in plain values, for digests and JSON."""
-        raise NotImplementedError
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Inputs) and _plain(self.to_dict()) == _plain(other.to_dict())
-
-    def __hash__(self) -> int:
-        return hash(_plain(self.to_dict()))
-
-
-def _plain(d: dict[str, Any]) -> tuple:
-    return tuple((k, v.tobytes() if isinstance(v, np.ndarray) else v) for k, v in sorted(d.items()))
-
-
-def _bias(W: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    return np.zeros(len(W)) if bias is None else bias.astype(np.float64)
-
-
-def _all_equal(bias: np.ndarray | None) -> bool:
-    return bias is None or bool((bias == bias[0]).all())
-
-
-def _largest(a: np.ndarray) -> float:
-    return max(float(a.max(initial=0)), -float(a.min(initial=0)))
-
-
-def _frozen(a: Any, who: str, name: str, infinite: bool = False) -> np.ndarray:
-    v = checks.wide(checks.array(a, who, name)).astype(np.float64)
-    if v.ndim > 1:
-        raise GonioError(f"{who}: {name} has shape {v.shape}; a number or one entry per dimension is needed.")
-    if np.isnan(v).any() or (not infinite and not np.isfinite(v).all()):
-        raise GonioError(f"{who}: {name} holds NaN{'' if infinite else ' or infinity'}; numbers are needed.")
-    v.flags.writeable = False
-    return v
+from gonio.core.inputs.base import Inputs, Problem, all_equal, bias_of, frozen, largest
 
 
 @dataclass(frozen=True, eq=False)
 class AllInputs(Inputs):
     """Every vector: nothing is known of what feeds the head."""
 
+    shape = "space"
+
+    def moved_by(self, M, moved):
+        return self
+
+    def shifted_by(self, u):
+        return self
+
     def reduce(self, W, bias=None):
-        return Problem(W, _bias(W, bias), "space", _same, constants_equal=_all_equal(bias))
+        return Problem(W, bias_of(W, bias), "space", self.lift, constants_equal=all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         return np.asarray(np.isfinite(np.atleast_2d(x)).all(axis=1))
@@ -140,8 +48,13 @@ class AllInputs(Inputs):
 class Nonnegative(Inputs):
     """x >= 0 in every coordinate: after a ReLU, or counts."""
 
+    shape = "orthant"
+
+    def bounds(self, d):
+        return np.zeros(d), np.full(d, np.inf)
+
     def reduce(self, W, bias=None):
-        return Problem(W, _bias(W, bias), "orthant", _same, constants_equal=_all_equal(bias))
+        return Problem(W, bias_of(W, bias), "orthant", self.lift, constants_equal=all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)
@@ -167,9 +80,11 @@ class Box(Inputs):
     low: Any
     high: Any
 
+    shape = "box"
+
     def __post_init__(self):
-        low = _frozen(self.low, "Box", "low", infinite=True)
-        high = _frozen(self.high, "Box", "high", infinite=True)
+        low = frozen(self.low, "Box", "low", infinite=True)
+        high = frozen(self.high, "Box", "high", infinite=True)
         if low.ndim and high.ndim and low.shape != high.shape:
             raise GonioError(f"Box: low has shape {low.shape} and high {high.shape}; they must be the same.")
         if (low > high).any() or (low == np.inf).any() or (high == -np.inf).any():
@@ -185,10 +100,13 @@ class Box(Inputs):
     def bounded(self):
         return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
 
+    def bounds(self, d):
+        return np.broadcast_to(self.low, d), np.broadcast_to(self.high, d)
+
     def reduce(self, W, bias=None):
         d = W.shape[1]
-        low, high = np.broadcast_to(self.low, d), np.broadcast_to(self.high, d)
-        return Problem(W, _bias(W, bias), "box", _same, low=low, high=high, constants_equal=_all_equal(bias))
+        low, high = self.bounds(d)
+        return Problem(W, bias_of(W, bias), "box", self.lift, low=low, high=high, constants_equal=all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)
@@ -219,8 +137,10 @@ class AfterRMSNorm(Inputs):
 
     gain: Any
 
+    shape = "ball"
+
     def __post_init__(self):
-        gain = np.atleast_1d(_frozen(self.gain, "AfterRMSNorm", "gain"))
+        gain = np.atleast_1d(frozen(self.gain, "AfterRMSNorm", "gain"))
         gain.flags.writeable = False
         object.__setattr__(self, "gain", gain)
 
@@ -232,16 +152,28 @@ class AfterRMSNorm(Inputs):
     def bounded(self):
         return True
 
+    def gain_and_shift(self, d):
+        return self.gain, np.zeros(d)
+
+    def lift(self, z):
+        return self.gain * z
+
+    def moved_by(self, M, moved):
+        scale = np.diag(M)
+        if (M - np.diag(scale)).any():
+            return super().moved_by(M, moved)
+        return AfterRMSNorm(self.gain / scale)  # a diagonal map stretches the norm's own gain
+
     def reduce(self, W, bias=None):
         V = W * self.gain
         return Problem(
             V,
-            _bias(W, bias),
+            bias_of(W, bias),
             "ball",
-            lambda z: self.gain * z,
+            self.lift,
             radius=np.sqrt(len(self.gain)),
-            error=2 * UNIT * _largest(V) + TINY,
-            constants_equal=_all_equal(bias),
+            error=2 * UNIT * largest(V) + TINY,
+            constants_equal=all_equal(bias),
         )
 
     def contains(self, x) -> np.ndarray:
@@ -274,9 +206,12 @@ class AfterLayerNorm(Inputs):
     gain: Any
     shift: Any = field(default=0.0)
 
+    shape = "ball"
+    centred = True
+
     def __post_init__(self):
-        gain = np.atleast_1d(_frozen(self.gain, "AfterLayerNorm", "gain"))
-        shift = _frozen(self.shift, "AfterLayerNorm", "shift")
+        gain = np.atleast_1d(frozen(self.gain, "AfterLayerNorm", "gain"))
+        shift = frozen(self.shift, "AfterLayerNorm", "shift")
         if shift.ndim and shift.shape != gain.shape:
             raise GonioError(f"AfterLayerNorm: gain has shape {gain.shape} and shift {shift.shape}; make them alike.")
         shift = np.broadcast_to(shift, gain.shape)
@@ -292,23 +227,35 @@ class AfterLayerNorm(Inputs):
     def bounded(self):
         return True
 
+    def gain_and_shift(self, d):
+        return self.gain, self.shift
+
+    def lift(self, z):
+        return self.gain * (z - z.mean(axis=-1, keepdims=True)) + self.shift
+
+    def moved_by(self, M, moved):
+        scale = np.diag(M)
+        if (M - np.diag(scale)).any():
+            return super().moved_by(M, moved)
+        return AfterLayerNorm(self.gain / scale, self.shift / scale)
+
+    def shifted_by(self, u):
+        return AfterLayerNorm(self.gain, self.shift + u)
+
     def reduce(self, W, bias=None):
         V = W * self.gain
-        error = 2 * (len(self.gain) + 4) * UNIT * _largest(V) + TINY  # of the products, the mean and the difference
+        error = 2 * (len(self.gain) + 4) * UNIT * largest(V) + TINY  # of the products, the mean and the difference
         V -= V.mean(axis=1, keepdims=True)
-        c = _bias(W, bias) + W @ self.shift
-
-        def lift(z: np.ndarray) -> np.ndarray:
-            return self.gain * (z - z.mean(axis=-1, keepdims=True)) + self.shift
+        c = bias_of(W, bias) + W @ self.shift
 
         return Problem(
             V,
             c,
             "ball",
-            lift,
+            self.lift,
             radius=np.sqrt(len(self.gain)),
             error=error,
-            constants_equal=_all_equal(bias) and not self.shift.any(),
+            constants_equal=all_equal(bias) and not self.shift.any(),
         )
 
     def contains(self, x) -> np.ndarray:
@@ -346,6 +293,8 @@ class Observed(Inputs):
 
     F: Any
 
+    shape = "points"
+
     def __post_init__(self):
         F = checks.wide(checks.matrix(self.F, "Observed", "F", axes=("points", "dim")))
         checks.finite(F, "Observed", "F")
@@ -362,8 +311,18 @@ class Observed(Inputs):
     def bounded(self):
         return True
 
+    @property
+    def points(self):
+        return self.F
+
+    def moved_by(self, M, moved):
+        return Observed(moved(self.F))
+
+    def shifted_by(self, u):
+        return Observed(self.F.astype(np.float64) + u)
+
     def reduce(self, W, bias=None):
-        return Problem(W, _bias(W, bias), "points", _same, points=self.F)
+        return Problem(W, bias_of(W, bias), "points", self.lift, points=self.F)
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)

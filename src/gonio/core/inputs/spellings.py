@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gonio.core.errors import GonioError
-from gonio.core.inputs.sets import AllInputs, Box, Inputs, Nonnegative, Observed
+from gonio.core.inputs.base import Inputs
+from gonio.core.inputs.sets import AllInputs, Box, Nonnegative, Observed
 
 SPELLINGS = "all, nonnegative, box:LOW,HIGH, observed:FILE.npy"
 

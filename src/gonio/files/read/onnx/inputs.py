@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gonio.core.inputs import AfterLayerNorm, AllInputs, Inputs
+from gonio.core.inputs import AllInputs, Inputs
 from gonio.files.read.onnx.activations import GELU, MISH, SWISH, gated
 from gonio.files.read.onnx.bounds import INF, MOST_DEPTH, Bounds, Rounding, bfloat16, limit, rounding_of
 from gonio.files.read.onnx.graph import Graph, Node, ops
@@ -51,8 +51,8 @@ def fed_by(
         return norm[0], f"fed by {norm[1]}", False
     if norm is not None:
         inputs, seen = norm
-        gain = np.abs(inputs.gain) * math.sqrt(width)
-        shift = inputs.shift if isinstance(inputs, AfterLayerNorm) else np.zeros(width)
+        gain, shift = inputs.gain_and_shift(width)
+        gain = np.abs(gain) * math.sqrt(width)
         b: Bounds | None = Bounds(float((shift - gain).min()), float((shift + gain).max()), seen)
     else:
         b = InputWalk(graph).bounds(name)
