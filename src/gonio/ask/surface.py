@@ -20,7 +20,7 @@ import numpy as np
 
 from gonio.ask.candidates import Candidates
 from gonio.core.head import Head
-from gonio.core.inputs import Problem
+from gonio.core.inputs import Inputs, Problem
 from gonio.core.status import WINS
 from gonio.search.propose import propose
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gonio.ask.wins import CanWin, can_win
 from gonio.core.progress import Bar
+from gonio.core.status import Status
 from gonio.findings.finding import Finding, counted, typed_label
 from gonio.findings.subject import Subject
 from gonio.gauge.group import SCORES

@@ -101,11 +101,8 @@ def can_tie(r: CanTie) -> str:
     if len(r) <= FEW:
         for k, (a, b) in enumerate(r.pairs):
             names = " and ".join(f"'{printable(r.head.labels[i])}'" for i in (a, b))
-            how = (
-                f" (both above all others by at least {r.margin[k]:.3g})"
-                if r.status[k] is Status.WINS and others
-                else ""
-            )
+            tied = r.status[k] is Status.WINS and r.head.shape[0] > 2
+            how = f" (both above all others by at least {r.margin[k]:.3g})" if tied else ""
             lines.append(f"  {names}: {r.answers[k]}{how}")
     return "\n".join(lines)
 
