@@ -100,3 +100,56 @@ def test_every_name_that_is_used_is_defined(path):
             known.add(node.name)
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     assert not used - known
+
+
+def modules() -> dict[str, Path]:
+    """Every module of gonio by its dotted name."""
+    names = {p: ("gonio", *p.relative_to(SRC).with_suffix("").parts) for p in SRC.rglob("*.py")}
+    return {".".join(n[:-1] if n[-1] == "__init__" else n): p for p, n in names.items()}
+
+
+def needs(name: str, known: dict[str, Path]) -> set[str]:
+    """The modules that a module imports, at its top or inside its functions; what only type checkers see is left out."""
+    tree = ast.parse(known[name].read_text(encoding="utf-8"))
+    hidden = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    out = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in hidden:
+            for a in node.names:
+                full = f"{node.module}.{a.name}"
+                out.add(full if full in known else node.module)
+        elif isinstance(node, ast.Import) and id(node) not in hidden:
+            out |= {a.name for a in node.names}
+    return {m for m in out if m in known and m != name and m != "gonio"}
+
+
+def test_no_two_modules_import_each_other_not_even_in_one_folder():
+    known = modules()
+    graph = {m: needs(m, known) for m in known if m != "gonio"}
+    done: set[str] = set()
+
+    def walk(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path[path.index(module) :], module))
+        if module in done:
+            return
+        for other in graph[module]:
+            walk(other, (*path, module))
+        done.add(module)
+
+    for module in graph:
+        walk(module, ())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_no_import_hides_in_a_string(path):
+    if path == SRC / "papers" / "run.py":  # the papers, by the name that a user gives
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            assert called not in ("import_module", "__import__"), f"{path.name}:{node.lineno} imports by a string"
