@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gonio import Head
+from gonio.core.correlations import spearman
 from gonio.papers.judgements import MEASURES, OVER_INPUTS, REMEDIES, tried
 from gonio.remedies import RemoveTopComponents, Whiten
-from gonio.remedies.remedy import spearman
 from gonio.similarity import measure, score_to_percentile, word_rotators_distances
 from tests import real
 

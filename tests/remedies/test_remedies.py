@@ -12,6 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gonio import GonioError, Head
+from gonio.core.correlations import spearman
+from gonio.core.directions import cosines
 from gonio.remedies import (
     REMEDIES,
     Center,
@@ -23,7 +25,6 @@ from gonio.remedies import (
     Whiten,
     load,
 )
-from gonio.remedies.remedy import cosines, spearman
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((80, 6)) @ rng.standard_normal((6, 6)) + 3

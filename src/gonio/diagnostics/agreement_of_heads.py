@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.correlations import pearson
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.diagnostics.moments import moments
-from gonio.diagnostics.neighbour_counts import pearson
 from gonio.diagnostics.result import Result, axes
 from gonio.gauge import gauge_of
 from gonio.similarity import for_link, measure
@@ -163,13 +163,13 @@ def agreement(
     rows = []
     for kind in KINDS[: 4 if Fa is not None else 3]:
         x = first[kind][upper]
-        against = [_corr(x, M[kind][upper]) for M in moved_b]
-        own = [_corr(x, M[kind][upper]) for M in moved_a]
+        against = [pearson(x, M[kind][upper]) for M in moved_b]
+        own = [pearson(x, M[kind][upper]) for M in moved_a]
         caveat = _caveat(kind, a, b, Fa, Fb)
         rows.append(
             Row(
                 kind,
-                _corr(x, second[kind][upper]),
+                pearson(x, second[kind][upper]),
                 _span(against),
                 _span(own),
                 overlap(_lists(first[kind], k), _lists(second[kind], k)),
@@ -272,10 +272,6 @@ def _cosines(V: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         U = np.where(size > 1e-12 * max(float(size.max()), 1e-300), V / size, 0)
     return U @ U.T
-
-
-def _corr(x: np.ndarray, y: np.ndarray) -> float:
-    return pearson(x, y)
 
 
 def _span(values: list[float]) -> tuple[float, float]:

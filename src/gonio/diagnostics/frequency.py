@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.correlations import LEAST, pearson, spearman
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.diagnostics.neighbour_counts import LEAST, log2_frequencies, pearson, spearman
+from gonio.diagnostics.neighbour_counts import log2_frequencies
 from gonio.diagnostics.permutation import permutation_p
 from gonio.diagnostics.result import Result, axes
 from gonio.similarity import measure as measure_of

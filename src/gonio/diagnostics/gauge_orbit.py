@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.correlations import spearman
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.diagnostics.agreement_of_heads import overlap
 from gonio.diagnostics.hubs import Hubness, check_k, from_lists
-from gonio.diagnostics.neighbour_counts import spearman
 from gonio.diagnostics.result import Result, axes
 from gonio.gauge import gauge_of
 from gonio.gauge.group import SCORES
@@ -255,9 +256,7 @@ class _Clusters:
         from sklearn.cluster import KMeans
         from sklearn.metrics import adjusted_rand_score
 
-        X = rows[self.which].astype(np.float64)
-        size = np.linalg.norm(X, axis=1, keepdims=True)
-        X = X / np.where(size > 0, size, 1)
+        X = unit(rows[self.which].astype(np.float64))
         means = KMeans(self.clusters, n_init=3, random_state=self.seed)  # type: ignore[arg-type]
         found = means.fit_predict(X)
         if self.first is None:

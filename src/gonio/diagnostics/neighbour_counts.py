@@ -63,21 +63,3 @@ def _number(x: Any, label: str, who: str) -> float:
         return float(x)
     except (TypeError, ValueError):
         raise GonioError(f"{who}: the frequency of {label!r} is {x!r}; a number is needed.") from None
-
-
-def spearman(x: np.ndarray, y: np.ndarray) -> float:
-    """Spearman's correlation where both are known; NaN where fewer than three are, or one is constant."""
-    from scipy.stats import rankdata
-
-    ok = np.isfinite(x) & np.isfinite(y)
-    if ok.sum() < LEAST:
-        return float("nan")
-    return pearson(rankdata(x[ok]), rankdata(y[ok]))
-
-
-def pearson(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's correlation; NaN where one of the two does not vary."""
-    a, b = x - x.mean(), y - y.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    tiny = 1e-14 * float(np.sqrt((x @ x) * (y @ y)))
-    return float(np.clip(a @ b / size, -1, 1)) if size > tiny else float("nan")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.correlations import spearman
 from gonio.core.head import Head
-from gonio.diagnostics.neighbour_counts import log2_frequencies, spearman
+from gonio.diagnostics.neighbour_counts import log2_frequencies
 from gonio.diagnostics.result import Result, axes, quoted
 from gonio.gauge.group import gauge_of, offset_is_convention
 from gonio.gauge.transforms import Linear, RowScaling

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gonio.core.atomic_write import whole
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.version import __version__
@@ -130,7 +131,7 @@ def _three(head: Head, labels: Any) -> list[int]:
     # The two most alike of the longest rows, and the one farthest from them.
     long = np.argsort(-head.norms, kind="stable")[:200]
     U = head.rows[long].astype(np.float64)
-    U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)
+    U = unit(U)
     C = U @ U.T
     np.fill_diagonal(C, -2)
     C[np.abs(C) > 1 - 1e-9] = -2

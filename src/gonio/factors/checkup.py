@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.correlations import spearman
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Trained
 from gonio.core.inputs import AllInputs
@@ -170,7 +172,7 @@ def audit(
         _defined(t),
         lists_of,
         shared(plain, back),
-        _spearman(np.linalg.norm(t.items, axis=1), _mean_scores(t) if counts is None else counts),
+        spearman(np.linalg.norm(t.items, axis=1), _mean_scores(t) if counts is None else counts),
         counts is not None,
         _wins(t, on_progress) if can_win and t.link == "dot" else None,
         np.flatnonzero(shown == 0),
@@ -201,8 +203,7 @@ def _shown(t: Tables, k: int, on_progress: Callable | None) -> Int[np.ndarray, "
     out = np.zeros(p, np.int64)
     items = t.items
     if t.link == "cosine":
-        length = np.linalg.norm(items, axis=1, keepdims=True)
-        items = items / np.where(length > 0, length, 1)
+        items = unit(items)
     for a, b in spans(len(t.users), USERS):
         scores = t.users[a:b] @ items.T
         if t.bias is not None:
@@ -216,11 +217,3 @@ def _shown(t: Tables, k: int, on_progress: Callable | None) -> Int[np.ndarray, "
 def _mean_scores(t: Tables) -> Float[np.ndarray, " items"]:
     out = t.items @ t.users.mean(axis=0)
     return out if t.bias is None else out + t.bias
-
-
-def _spearman(x: np.ndarray, y: np.ndarray) -> float:
-    from scipy.stats import rankdata
-
-    a, b = rankdata(x), rankdata(y)
-    spread = a.std() * b.std()
-    return float(((a - a.mean()) * (b - b.mean())).mean() / spread) if spread > 0 else float("nan")

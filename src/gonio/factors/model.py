@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Source, Trained
 from gonio.core.inputs import Observed
@@ -122,7 +123,7 @@ class FactorModel:
         out = new.times(self.A)
         if self.link == "dot":
             return out
-        return out / np.where((length := np.linalg.norm(out, axis=1, keepdims=True)) > 0, length, 1)
+        return unit(out)
 
     @cached_property
     def residual(self) -> float:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.core.parallel import spans
 from gonio.factors.rescaling import clean, singular_form
-from gonio.factors.similar import lists, unit_rows
+from gonio.factors.similar import lists
 from gonio.gauge.factor_ranges import item_item
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def signs(items: np.ndarray, *, left_open: bool = True) -> Signs:
     items = clean(np.asarray(items, np.float64))
     items = items[items.any(axis=1)]
     n = len(items)
-    S = (np.sign(items) if left_open else unit_rows(items)).astype(np.float32 if left_open else np.float64)
+    S = (np.sign(items) if left_open else unit(items)).astype(np.float32 if left_open else np.float64)
     both = negative = positive = 0
     for a, b in spans(n, BLOCK):
         for c, d in spans(n, BLOCK):
@@ -208,7 +209,7 @@ def survival(items: np.ndarray, near: np.ndarray, asked: np.ndarray, on_progress
     probes = [np.where(np.arange(items.shape[1]) == m, c, 1.0) / size for c in PULLS for m in range(items.shape[1])]
     probes = [1 / size, *probes]
     for done, d in enumerate(probes):
-        U = unit_rows(items * d)
+        U = unit(items * d)
         for a, b in spans(len(asked), BLOCK):
             if refuted[a:b].all():
                 continue

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.row_table import RowTable
 from gonio.factors.adapt import tables
@@ -122,7 +123,7 @@ def lists(
         raise GonioError(f"similar_items: {k} neighbours of {n:,} items were asked for; 1 to {n - 1:,} can be given.")
     near, _ = nearest_by_cosine(RowTable(V), min(n - 1, k + SPARE), which)
     asked = np.arange(n) if which is None else which
-    U = unit_rows(V)
+    U = unit(V)
     cosines = np.empty(near.shape)
     for a in range(0, len(asked), 4096):
         cosines[a : a + 4096] = np.einsum("ik,ijk->ij", U[asked[a : a + 4096]], U[near[a : a + 4096]])
@@ -133,9 +134,3 @@ def lists(
 def triangle(V: np.ndarray) -> Float[np.ndarray, "few dim"]:
     """R of V = Q R: a small matrix with the same inner products of columns, R'R = V'V."""
     return np.asarray(np.linalg.qr(V.astype(np.float64, copy=False), mode="r"))
-
-
-def unit_rows(V: np.ndarray) -> Float[np.ndarray, "items dim"]:
-    """Rows of length 1; a zero row stays zero."""
-    length = np.linalg.norm(V, axis=1, keepdims=True)
-    return V / np.where(length > 0, length, 1)

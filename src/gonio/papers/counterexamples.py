@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.core.head import Head
 from gonio.listing.label_set_list import label_sets
 from gonio.listing.ranking_list import rankings
@@ -42,7 +43,7 @@ def scaled_row() -> CounterExample:
     V = W.copy()
     V[2] *= 2 / 5
     # The coordinates hold sqrt(1/2), which no float is: the parallel chords of the octagon are so up to rounding.
-    unit = [X / np.linalg.norm(X, axis=1, keepdims=True) for X in (W, V)]
+    unit = [unit(X) for X in (W, V)]
     off = float(np.abs(unit[0] @ unit[0].T - unit[1] @ unit[1].T).max())
     return _compare("Theorem 5.5", W, V, W, V, 1e-9, off)
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gonio.core.correlations import pearson
+from gonio.core.directions import cosines_of
 from gonio.core.errors import GonioError
 from gonio.factors.rescaling_survey import shared
-from gonio.factors.similar import lists, triangle, unit_rows, vectors
+from gonio.factors.similar import lists, triangle, vectors
 
 if TYPE_CHECKING:
     from gonio.factors.model import FactorModel
@@ -61,8 +63,8 @@ def compare(name: str, a: FactorModel, b: FactorModel, k: int = 10, *, seed: int
     users = np.sort(rng.choice(len(a.users), min(SOME, len(a.users)), replace=False))
     k = min(k, p - 1)
     top = [np.argpartition(-m.scores(users), k - 1, axis=1)[:, :k] for m in (a, b)]
-    plain = [_cosines(m.items, i, j) for m in (a, b)]
-    back = [_cosines(vectors(m.users, m.items, "projected"), i, j) for m in (a, b)]
+    plain = [cosines_of(m.items, i, j) for m in (a, b)]
+    back = [cosines_of(vectors(m.users, m.items, "projected"), i, j) for m in (a, b)]
     some = alive if len(alive) <= 1000 else np.sort(rng.choice(alive, 1000, replace=False))
     found = {
         method: [lists(vectors(m.users, m.items, method), k, some)[0] for m in (a, b)]
@@ -70,26 +72,16 @@ def compare(name: str, a: FactorModel, b: FactorModel, k: int = 10, *, seed: int
     }
     return Comparison(
         name,
-        _score_correlation(a, b),
+        _scorepearson(a, b),
         _score_change(a, b),
         float(shared(*top).mean()),
         float(np.abs(plain[0] - plain[1]).mean()),
-        _correlation(*plain),
+        pearson(*plain),
         float(shared(*found["cosine"]).mean()),
         float(np.abs(back[0] - back[1]).mean()),
         float(shared(*found["projected"]).mean()),
         b.objective / a.objective - 1 if (a.penalty, a.lam) == (b.penalty, b.lam) else float("nan"),
     )
-
-
-def _cosines(V: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    U = unit_rows(V)
-    return np.einsum("ij,ij->i", U[i], U[j])
-
-
-def _correlation(x: np.ndarray, y: np.ndarray) -> float:
-    spread = x.std() * y.std()
-    return float(((x - x.mean()) * (y - y.mean())).mean() / spread) if spread > 0 else float("nan")
 
 
 def _inner(a: FactorModel, b: FactorModel) -> float:
@@ -108,7 +100,7 @@ def _mean(a: FactorModel) -> float:
     return a.scale * float(a.users.mean(axis=0) @ a.items.mean(axis=0))
 
 
-def _score_correlation(a: FactorModel, b: FactorModel) -> float:
+def _scorepearson(a: FactorModel, b: FactorModel) -> float:
     count = len(a.users) * len(a.items)
     joint = _inner(a, b) / count - _mean(a) * _mean(b)
     own = [_inner(m, m) / count - _mean(m) ** 2 for m in (a, b)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
-from gonio.factors.similar import unit_rows
 from gonio.papers.steck_figure1 import Figure1
 
 PANELS = (
@@ -43,7 +43,7 @@ def draw(figure: Figure1, path: str | Path) -> Path:
         if name == "truth":
             values, title = (cluster[some][:, None] == cluster[some][None, :]).astype(float), "the clusters"
         else:
-            U = unit_rows(figure.vectors[name][some])
+            U = unit(figure.vectors[name][some])
             values, r = U @ U.T, figure.row(name)
             title = f"{_nice(name)}\nsame {r.same:.2f}, different {r.different:.2f}, AUC {r.auc:.3f}"
         image = axis.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")

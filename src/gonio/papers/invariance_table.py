@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.gauge.transforms import Linear, Rotation, RowScaling, Scaling, Transform, Translation
 from gonio.listing.braid_matrix import braid
 
@@ -49,10 +50,6 @@ def _declare(name: str, stays: str, why: str) -> Callable:
     return keep
 
 
-def _unit(X: np.ndarray) -> np.ndarray:
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
-
-
 def _centred(W: np.ndarray) -> np.ndarray:
     return W - W.mean(axis=0)
 
@@ -69,7 +66,7 @@ def dot(W, F):
 
 @_declare("cosine", "SRP", "T and M give a pair any cosine")
 def cosine(W, F):
-    return _unit(W) @ _unit(W).T
+    return unit(W) @ unit(W).T
 
 
 @_declare("Euclidean distance", "TR", "differences survive T; S scales by |c|, so ratios survive")
@@ -79,7 +76,7 @@ def euclid(W, F):
 
 @_declare("normalised Euclidean distance", "SRP", "sqrt(2 - 2 cos), so as the cosine")
 def normalised_euclid(W, F):
-    return euclid(_unit(W), F)
+    return euclid(unit(W), F)
 
 
 @_declare("cosine of centred rows", "TSR", "centring removes T; M moves it as any cosine")
@@ -170,7 +167,7 @@ def _cells(V: np.ndarray) -> set[tuple[int, ...]]:
     """
     from scipy.optimize import linprog
 
-    V = V / np.maximum(np.linalg.norm(V, axis=1, keepdims=True), 1e-300)
+    V = unit(V)
     d = V.shape[1]
     cells: list[tuple[int, ...]] = [()]
     for k in range(1, len(V) + 1):

@@ -14,11 +14,13 @@ from typing import Any, Literal
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.correlations import spearman
+from gonio.core.directions import cosines
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.diagnostics.result import Result, axes
 from gonio.remedies import Center, LengthAsFeature, QueryNormalizer, RemoveTopComponents, Standardize, Whiten
-from gonio.remedies.remedy import FOLDS, Remedy, cosines, resampled, spearman
+from gonio.remedies.remedy import FOLDS, Remedy, resampled
 from gonio.similarity import measure
 
 RESAMPLES = 500

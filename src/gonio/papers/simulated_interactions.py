@@ -90,9 +90,9 @@ def separation(name: str, V: np.ndarray, cluster: np.ndarray) -> Separation:
     """
     from scipy.stats import rankdata
 
-    from gonio.factors.similar import unit_rows
+    from gonio.core.directions import unit
 
-    U = unit_rows(np.asarray(V, np.float64))
+    U = unit(np.asarray(V, np.float64))
     i, j = np.triu_indices(len(U), 1)
     cosines = np.round((U @ U.T)[i, j], 12)
     same = cluster[i] == cluster[j]

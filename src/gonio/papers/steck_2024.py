@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.factors.fitting import fit
 from gonio.factors.rescaling import cosine_range
 from gonio.papers.comparison import Picture, Reproduction, Row, alone, holds
@@ -203,7 +204,7 @@ def _draw(fig: Any, figure: Figure1) -> None:
     axes[0].set_title("the clusters", fontsize=8)
     for ax, name in zip(axes[1:], names, strict=False):
         U = figure.vectors[name][some]
-        U = U / np.maximum(np.linalg.norm(U, axis=1, keepdims=True), 1e-300)
+        U = unit(U)
         ax.imshow(U @ U.T, cmap="RdBu_r", vmin=-1, vmax=1)
         ax.set_title(f"{name}, AUC {figure.row(name).auc:.3f}", fontsize=8)
     for ax in axes:

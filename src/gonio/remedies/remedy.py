@@ -19,6 +19,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gonio.core import checks
+from gonio.core.correlations import spearman
+from gonio.core.directions import cosines
 from gonio.core.errors import GonioError
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ class Remedy(TransformerMixin, BaseEstimator):
             self.reason_ = f"abstained: only {known.sum()} of {len(p)} judged pairs have a cosine before and after"
             return
         before, after, y = before[known], after[known], y[known]
-        self.before_, self.after_ = spearman(before, y), spearman(after, y)
+        self.before_, self.after_ = _agreement(before, y), _agreement(after, y)
         drawn = rng.multinomial(len(y), np.full(len(y), 1 / len(y)), RESAMPLES)
         helps = float(np.mean(resampled(after, y, drawn) > resampled(before, y, drawn)))
         self.abstained_ = helps < self.confidence
@@ -192,22 +194,10 @@ def load(path: str | Path) -> Remedy:
     return out
 
 
-def cosines(A: np.ndarray, B: np.ndarray) -> Float[np.ndarray, " pairs"]:
-    """The cosine of each row of A with that of B; NaN where one is zero."""
-    a, b = A.astype(np.float64), B.astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-        return np.clip(np.einsum("ij,ij->i", a, b) / lengths, -1, 1)
-
-
-def spearman(x: np.ndarray, y: np.ndarray) -> float:
+def _agreement(x: np.ndarray, y: np.ndarray) -> float:
     """Spearman's correlation; 0 where one of the two does not vary."""
-    from scipy.stats import rankdata
-
-    a, b = rankdata(x), rankdata(y)
-    a, b = a - a.mean(), b - b.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size > 0 else 0.0
+    found = spearman(x, y)
+    return found if np.isfinite(found) else 0.0
 
 
 def resampled(x: np.ndarray, y: np.ndarray, drawn: np.ndarray) -> Float[np.ndarray, " resamples"]:

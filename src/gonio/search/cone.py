@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.directions import unit
 from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 
@@ -199,7 +200,7 @@ def pose(problem: Problem) -> Cone:
             up = np.zeros((0, d + 1))
     rays = np.vstack([up, np.append(np.zeros(d), -1.0)])
     rays /= np.abs(rays).max(axis=1, keepdims=True)
-    return Cone(problem, True, scale, lift, rays / np.linalg.norm(rays, axis=1, keepdims=True), low, high, radius, live)
+    return Cone(problem, True, scale, lift, unit(rays), low, high, radius, live)
 
 
 def _size_of_bounds(problem: Problem) -> int | None:

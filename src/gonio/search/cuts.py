@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from gonio.core.blas_pool import BlasPool
+from gonio.core.directions import unit
 from gonio.core.float_units import UNIT, UNIT32
 from gonio.core.parallel import spans
 from gonio.proofs.own_direction import leading, tail_lengths
@@ -150,7 +151,7 @@ class Cutter:
         U = T.across[act]
         for _ in range(2):
             X = X - np.einsum("ij,ij->i", X, U)[:, None] * U
-        X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+        X = unit(X)
         apart = space.V[T.labels[act, 0]] - space.V[T.labels[act, 1]]
         defect = np.abs(np.einsum("ij,ij->i", X, apart)) + space.fine
         gap = T.gaps[act]

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from gonio.core.blas_pool import BlasPool, Report
+from gonio.core.directions import unit
 from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
@@ -175,8 +176,7 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) ->
     else:
         for s in spans(len(won), 4096):
             V = own.V[won[slice(*s)]]
-            unit = V / np.linalg.norm(V, axis=1, keepdims=True)
-            left[slice(*s)] = from_own(ledger.ground, unit, lead[won[slice(*s)]])[1] * (1 - 1e-12)
+            left[slice(*s)] = from_own(ledger.ground, unit(V), lead[won[slice(*s)]])[1] * (1 - 1e-12)
     won, left = won[left > 0], left[left > 0]
     ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["own direction"], WINS
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gonio.core.blas_pool import BlasPool
+from gonio.core.directions import unit
 from gonio.core.float_units import UNIT, UNIT32
 from gonio.core.parallel import spans
 from gonio.proofs.mapped_rows import BLOCK, MappedRows, by_norm, map_rows, multiplied
@@ -93,8 +94,7 @@ class WhitenedRows(MappedRows):
 
     def whitened(self, rays: np.ndarray) -> Float[np.ndarray, "rays rank"]:
         """Rays in these coordinates, at unit length."""
-        R = rays @ self.L.T
-        return R / np.maximum(np.linalg.norm(R, axis=1, keepdims=True), 1e-300)
+        return unit(rays @ self.L.T)
 
 
 def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, keep: bool = True) -> WhitenedRows:
@@ -113,8 +113,7 @@ def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, 
     mapped = own.mapped(centre, L, workers, keep=keep) if own else map_rows(cone.rows, n, centre, L, workers, keep=keep)
     rays = np.zeros((0, len(L)))
     if len(cone.rays):
-        rays = cone.rays @ L.T
-        rays /= np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-300)
+        rays = unit(cone.rays @ L.T)
     return WhitenedRows(**vars(mapped), cone=cone, rays=rays, flat=flat)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gonio.core.directions import cosines
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.similarity.measures import Measure, register
@@ -138,9 +139,7 @@ class DifferenceCosine(Measure):
             raise GonioError(f"{self.name}: {len(first)} and {len(second)} differences were given; pairs need as many.")
         rows = self.head.rows
         u, v = (rows[p[:, 0]].astype(np.float64) - rows[p[:, 1]].astype(np.float64) for p in (first, second))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            u, v = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (u, v))
-            return np.clip(np.einsum("ij,ij->i", u, v), -1, 1)
+        return cosines(u, v)
 
     def __call__(self, a: Any, b: Any) -> float:
         return float(self.pairs([a], [b])[0])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.directions import cosines
 from gonio.core.head import Head
 from gonio.core.parallel import in_threads, spans
 
@@ -117,10 +118,7 @@ class Space:
 
     def cosines(self, i: np.ndarray, j: np.ndarray) -> Float[np.ndarray, " pairs"]:
         """The cosine of each pair; NaN where one of the two is zero."""
-        u, v = self[i], self[j]
-        lu, lv = (np.linalg.norm(x, axis=1, keepdims=True) for x in (u, v))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.clip(np.einsum("ij,ij->i", u / lu, v / lv), -1, 1)
+        return cosines(self[i], self[j])
 
 
 def root_of(F: np.ndarray) -> Float[np.ndarray, "dim reduced"]:

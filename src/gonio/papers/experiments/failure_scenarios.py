@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gonio.core import checks
+from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.diagnostics.result import Result, axes
 
@@ -199,7 +200,7 @@ def scenarios(encode: Encode, *, model: str = "the encoder given") -> Scenarios:
         raise GonioError(f"scenarios: encode gave {len(V)} vectors for {len(texts)} sentences; one each is needed.")
     checks.finite(V, "scenarios", "what encode gave")
     V = V.astype(np.float64)
-    raw, centred = _unit(V), _unit(V - V.mean(axis=0))
+    raw, centred = unit(V), unit(V - V.mean(axis=0))
     sizes = np.cumsum([0, *(3 * len(g) for g in (FUNCTION_WORDS, FORM, STRENGTH))])
     parts = [slice(a, b) for a, b in pairwise(sizes)]
     return Scenarios(
@@ -224,11 +225,6 @@ def scenarios(encode: Encode, *, model: str = "the encoder given") -> Scenarios:
         ),
         model,
     )
-
-
-def _unit(V: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(V, axis=1, keepdims=True)
-    return V / np.where(length > 0, length, 1)
 
 
 def _pairs(U: np.ndarray, which: Sequence[int]) -> np.ndarray:

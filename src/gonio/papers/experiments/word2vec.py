@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
+from gonio.core.correlations import spearman
+from gonio.core.directions import cosines_of
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import Observed
-from gonio.diagnostics.neighbour_counts import spearman
 from gonio.diagnostics.result import Result, axes
 from gonio.gauge import gauge_of
 
@@ -253,7 +254,7 @@ def word_models(
         float(np.mean([x is True for x in answers[1]])),
         sum(x is None for group in answers for x in group),
         tuple(float(np.mean([((scores[:, p] > 0).all(axis=1)).any() for p in g])) for g in (together, random)),  # type: ignore[arg-type]
-        tuple(float(_cosines(sg.W, g[:, 0], g[:, 1]).mean()) for g in (together, random)),  # type: ignore[arg-type]
+        tuple(float(cosines_of(sg.W, g[:, 0], g[:, 1]).mean()) for g in (together, random)),  # type: ignore[arg-type]
         n,
         int(N.sum()),
         len(best),
@@ -288,23 +289,15 @@ def can_answer(W: np.ndarray, active: Any) -> bool | None:
     return False if found.x[d] <= SURE / 10 else None
 
 
-def _cosines(W: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(W, axis=1)
-    U = W / np.where(length > 0, length, 1)[:, None]
-    return np.concatenate(
-        [np.einsum("ij,ij->i", U[i[s : s + 65536]], U[j[s : s + 65536]]) for s in range(0, len(i), 65536)]
-    )
-
-
 def _judge(head: Head, i, j, often, N, corpus: Corpus, rng: np.random.Generator) -> WordModel:
     V = head.inputs.F  # type: ignore[attr-defined]
     scores = V @ head.W.T
     both = np.maximum(scores[i, j], scores[j, i])
-    forms = [spearman(_cosines(gauge_of(head).random(head, rng).apply(head).W, i, j), often) for _ in range(3)]
+    forms = [spearman(cosines_of(gauge_of(head).random(head, rng).apply(head).W, i, j), often) for _ in range(3)]
     return WordModel(
         head.link,
-        spearman(_cosines(head.W, i, j), often),
-        spearman(_cosines(V, i, j), often),
+        spearman(cosines_of(head.W, i, j), often),
+        spearman(cosines_of(V, i, j), often),
         spearman(both, often),
         (min(forms), max(forms)),
         _loss(head.link, scores, N, corpus),
