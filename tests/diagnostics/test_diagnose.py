@@ -61,7 +61,7 @@ def test_lists_are_found_once(monkeypatch):
         calls.append(which is None)
         return nearest_by_cosine(rows, k, which)
 
-    for module in ("examine", "hubness", "duplicates", "orbit"):
+    for module in ("examine", "hubs", "duplicates", "gauge_orbit"):
         monkeypatch.setattr(sys.modules[f"gonio.diagnostics.{module}"], "nearest_by_cosine", counted)
     examine(Head(np.random.default_rng(1).standard_normal((60, 5)), link="softmax"), k=5)
     assert sum(calls) == 1

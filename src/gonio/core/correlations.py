@@ -10,7 +10,7 @@ LEAST = 3  # fewer pairs than this correlate with nothing
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
     """Pearson's correlation; NaN for fewer than two pairs, or where one of the two varies by no more than rounding."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if len(x) < 2 or any(np.ptp(v) <= 1e-14 * np.abs(v).max() for v in (x, y)):
+    if len(x) < 2 or any(np.linalg.norm(v - v.mean()) <= 1e-12 * np.linalg.norm(v) for v in (x, y)):
         return float("nan")
     from scipy.stats import pearsonr
 

@@ -1,51 +1,76 @@
-"""One progress bar for all long work: a line that is redrawn on a terminal, a line every ten seconds in a log."""
+"""One progress bar for all long work: rich's on a terminal and in a notebook, a line every ten seconds in a log."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
-WIDTH = 30
-EVERY = 0.1  # seconds between two drawings
 LOGGED = 10.0  # seconds between two lines where there is no terminal
+_display: Any = None  # the display of the outermost bar; bars inside of it are lines of the same
 
 
 class Bar:
-    """A line on the terminal that says how far the work is and how long the rest may take.
+    """How far the work is and how long the rest may take.
 
-    Use it as a context manager and call it with (done, total, what is being done). Where standard error is not a
-    terminal, work that takes longer than ten seconds writes a line every ten.
+    Use it as a context manager and call it with (done, total, what is being done). On a terminal and in a notebook it
+    is a bar that goes away in the end; elsewhere, work that takes longer than ten seconds writes a line every ten.
     """
 
     def __init__(self, title: str) -> None:
-        self.title = title
-        self.began = self.drawn = time.monotonic()
-        self.shown = False
-        self.watched = sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int, doing: str = "") -> None:
-        now = time.monotonic()
-        if not self.watched and now - self.drawn < LOGGED:
-            return
-        if self.watched and now - self.drawn < EVERY and done < total:
-            return
-        self.drawn, self.shown = now, self.watched
-        share = done / total if total else 1.0
-        filled = round(WIDTH * share)
-        spent = now - self.began
-        left = f"about {spent / share - spent:.0f} s left" if 0.02 < share < 1 and spent > 1 else f"{spent:.0f} s"
-        if not self.watched:
-            sys.stderr.write(f"{self.title.strip()}: {done:,} of {total:,} {doing}, {left}\n")
-            sys.stderr.flush()
-            return
-        bar = "#" * filled + "." * (WIDTH - filled)
-        sys.stderr.write(f"\r\x1b[K{self.title} [{bar}] {done:,} of {total:,} {doing}, {left}")
-        sys.stderr.flush()
+        self.title = title.strip()
+        self.began = self.told = time.monotonic()
+        self.shown: Any = None
+        self.task: Any = None
+        self.outermost = False
 
     def __enter__(self) -> Bar:
+        if sys.stderr.isatty() or "ipykernel" in sys.modules:
+            self._show()
         return self
 
+    def _show(self) -> None:
+        global _display
+        if _display is None:
+            _display, self.outermost = self._started(), True
+        self.shown = _display
+        self.task = self.shown.add_task(self.title, total=1, doing="")
+
+    def _started(self) -> Any:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} {task.fields[doing]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        display = Progress(*columns, console=Console(stderr=True), transient=True)
+        display.start()
+        return display
+
+    def __call__(self, done: int, total: int, doing: str = "") -> None:
+        if self.shown is not None:
+            self.shown.update(self.task, completed=done, total=max(total, 1), doing=doing)
+        else:
+            self._log(done, total, doing)
+
+    def _log(self, done: int, total: int, doing: str) -> None:
+        now = time.monotonic()
+        if now - self.told < LOGGED:
+            return
+        self.told = now
+        share, spent = done / total if total else 1.0, now - self.began
+        left = f"about {spent / share - spent:.0f} s left" if 0.02 < share < 1 else f"{spent:.0f} s"
+        sys.stderr.write(f"{self.title}: {done:,} of {total:,} {doing}, {left}\n")
+        sys.stderr.flush()
+
     def __exit__(self, *_: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        global _display
+        if self.shown is not None:
+            self.shown.remove_task(self.task)
+        if self.outermost:
+            _display.stop()
+            _display = None

@@ -94,7 +94,7 @@ def _rows(s: Subject) -> Iterator[Finding]:
         yield Finding(
             "zero-rows",
             "head",
-            f"{len(h.zero_rows):,} rows are zero",
+            f"{len(h.zero_rows):,} {'row is' if len(h.zero_rows) == 1 else 'rows are'} zero",
             "warning",
             len(h.zero_rows),
             "A zero row has no cosine"

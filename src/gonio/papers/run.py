@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -86,37 +85,33 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
     css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
     (folder / "style.css").write_text(css + WRAPPING, encoding="utf-8")
     for r in several:
-        figures = []
         for p in r.pictures:
             for f in formats:
                 draw(p, folder / f"{r.key}-{p.name}.{f}")
-            src = f"{r.key}-{p.name}.{formats[0]}"
-            figures.append(
-                f'<figure><img src="{src}" alt="{escape(p.caption)}" style="max-width:100%">'
-                f"<figcaption>{escape(p.caption)}</figcaption></figure>"
-            )
-        body = (
-            f"<h1>{escape(r.title)}</h1><p><a href='index.html'>all "
-            f"papers</a></p>{''.join(figures)}<p>{escape(summary(r.counts()))}.</p>{_tables(r)}"
+        _write(
+            folder / f"{r.key}.html",
+            "paper.html",
+            title=r.title,
+            figures=[{"src": f"{r.key}-{p.name}.{formats[0]}", "caption": p.caption} for p in r.pictures],
+            counts=summary(r.counts()),
+            tables=_tables(r),
+            with_network=r.with_network,
         )
-        if r.with_network:
-            body += f"<p>With network: <code>{escape(r.with_network)}</code></p>"
-        (folder / f"{r.key}.html").write_text(_page(r.title, body), encoding="utf-8")
     names = list(several[0].counts()) if several else []
-    rows = "".join(
-        f"<tr><td><a href='{r.key}.html'>{escape(r.title)}</a></td>"
-        + "".join(f"<td>{n}</td>" for n in r.counts().values())
-        + "</tr>"
-        for r in several
-    )
-    head = "<tr><th>paper</th>" + "".join(f"<th>{escape(n)}</th>" for n in names) + "</tr>"
-    index = f"<h1>The papers, reproduced</h1><div class='wide'><table>{head}{rows}</table></div>"
-    (folder / "index.html").write_text(_page("The papers, reproduced", index), encoding="utf-8")
+    _write(folder / "index.html", "index.html", title="The papers, reproduced", names=names, papers=several)
     record = {r.key: r.to_dict() for r in several}
     (folder / "reproduction.json").write_text(
         json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
     )
     return folder / "index.html"
+
+
+def _write(path: Path, template: str, **values: Any) -> None:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    env = Environment(autoescape=True, undefined=StrictUndefined, loader=PackageLoader("gonio.papers", "templates"))
+    env.filters["short"] = _short
+    path.write_text(env.get_template(template).render(**values) + "\n", encoding="utf-8")
 
 
 def draw(picture: Picture, path: Path) -> Path:
@@ -131,36 +126,10 @@ def draw(picture: Picture, path: Path) -> Path:
     return path
 
 
-def _tables(r: Reproduction) -> str:
+def _tables(r: Reproduction) -> list[dict[str, Any]]:
     """The three lists of a paper, each as a table."""
     lists: dict[str, tuple[Row, ...]] = {"printed": r.printed, "checked": r.checked, "alone": r.alone}
-    return "".join(_table(LISTS[kind][0], LISTS[kind][1], rows) for kind, rows in lists.items() if rows)
-
-
-def _table(title: str, columns: tuple[str, ...], rows: tuple[Row, ...]) -> str:
-    head = "".join(f"<th>{c}</th>" for c in columns) + "<th>function and test</th>"
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td>{_lines(getattr(r, c)) if getattr(r, c) is not None else ''}</td>" for c in columns)
-        + f"<td><code>{escape(r.function)}</code><br><code>{escape(r.test)}</code></td></tr>"
-        for r in rows
-    )
-    return f"<h2>{escape(title)}</h2><div class='wide'><table><tr>{head}</tr>{body}</table></div>"
-
-
-def _lines(v: Any) -> str:
-    """A value for a cell of the table: a line for each entry of several."""
-    if isinstance(v, dict):
-        return "<br>".join(f"{escape(str(k))} {escape(_short(x))}" for k, x in v.items())
-    return escape(_short(v))
-
-
-def _page(title: str, body: str) -> str:
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
-        f'<link rel="stylesheet" href="style.css"></head><body><main>{body}</main></body></html>\n'
-    )
+    return [{"title": LISTS[k][0], "columns": LISTS[k][1], "rows": rows} for k, rows in lists.items() if rows]
 
 
 def _short(v: Any) -> str:
