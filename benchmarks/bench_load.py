@@ -70,7 +70,7 @@ def cases(toy: bool) -> Cases:
     start, size = write_model(path, rows, dim)
     yield Case(
         f"gonio info on {size / 1e6:.0f} MB against reading its bytes once",
-        lambda: json.loads(run(GONIO, "info", "--json", str(path)))["labels"] * dim * 4,
+        lambda: json.loads(run(GONIO, "info", "--json", "-", str(path)))["labels"] * dim * 4,
         lambda: int(run(sys.executable, "-c", READ, str(path), str(start), str(size))),
         lambda a, b: a == b,
         most=6.0,

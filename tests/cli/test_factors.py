@@ -24,19 +24,32 @@ def run(*args):
     [("dropout", "scores correlate"), ("rescale", "the objective changes by"), ("project", "plain cosines move")],
 )
 def test_each_experiment_is_one_command(command, says):
-    r = run("factors", command, "--users", 600, "--items", 60, "--rank", 5)
+    r = run("factors", command, "--simulated-users", 600, "--simulated-items", 60, "--rank", 5)
     if command != "dropout":
-        r = run("factors", command, "--users", 600, "--items", 60, "--rank", 5, *(
+        r = run("factors", command, "--simulated-users", 600, "--simulated-items", 60, "--rank", 5, *(
             ["--lam", 100] if command == "project" else ["--lam-factors", 10]))  # fmt: skip
     assert r.exit_code == 0, r.output
     assert says in " ".join(r.stdout.split())
 
 
 def test_restarts_and_figure(tmp_path):
-    r = run("factors", "restarts", "--users", 400, "--items", 40, "--rank", 2, "--starts", 1, "--lam-factors", 10)
+    r = run(
+        "factors",
+        "restarts",
+        "--simulated-users",
+        400,
+        "--simulated-items",
+        40,
+        "--rank",
+        2,
+        "--starts",
+        1,
+        "--lam-factors",
+        10,
+    )
     assert r.exit_code == 0
     assert "start 0" in r.stdout
-    r = run("factors", "figure1", "--users", 500, "--items", 60, "--rank", 6, "--lam-factors", 5, "--lam-product", 25,
+    r = run("factors", "figure1", "--simulated-users", 500, "--simulated-items", 60, "--rank", 6, "--lam-factors", 5, "--lam-product", 25,
             "--out", tmp_path / "f.png")  # fmt: skip
     assert r.exit_code == 0, r.output
     assert (tmp_path / "f.png").exists()
@@ -47,7 +60,7 @@ def test_your_own_interactions(tmp_path):
     sparse.save_npz(tmp_path / "x.npz", X)
     np.save(tmp_path / "x.npy", X.toarray())
     seen = [
-        json.loads(run("factors", "project", "--data", tmp_path / name, "--rank", 4, "--lam", 10, "--json").stdout)
+        json.loads(run("factors", "project", "--data", tmp_path / name, "--rank", 4, "--lam", 10, "--json", "-").stdout)
         for name in ("x.npz", "x.npy")
     ]
     assert seen[0]["groups"][0]["rows"][3]["lists"] == pytest.approx(seen[1]["groups"][0]["rows"][3]["lists"])
@@ -66,7 +79,7 @@ def test_your_own_interactions(tmp_path):
 
 
 def test_movielens_from_the_wheel():
-    r = run("factors", "movielens", wheel("recbole"), "--rank", 20, "--json")
+    r = run("factors", "movielens", wheel("recbole"), "--rank", 20, "--json", "-")
     assert r.exit_code == 0
     assert json.loads(r.stdout)["films"] == 939
     assert run("factors", "movielens", "nowhere").exit_code == 2
@@ -81,7 +94,7 @@ def test_audit_of_a_pair_of_files(tmp_path):
     (tmp_path / "names.txt").write_text("\n".join(f"film {i}" for i in range(40)))
     pair = ("--users", tmp_path / "u.npy", "--items", tmp_path / "i.npy")
     r = run("audit", *pair, "--labels", tmp_path / "names.txt", "--popularity", tmp_path / "p.npy", "--top", 5,
-            "--out", tmp_path / "rows.csv")  # fmt: skip
+            "--csv", tmp_path / "rows.csv")  # fmt: skip
     assert r.exit_code == 0, r.output
     assert "with popularity" in r.stdout
     assert "reach no user's top 5" in r.stdout or "reaches no user's top 5" in r.stdout

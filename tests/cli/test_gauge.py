@@ -31,7 +31,7 @@ def test_dial_says_what_it_did_and_writes_an_equivalent_model(model, tmp_path):
     assert done.returncode == 0
     assert "the same, as far as heads can tell" in done.stdout
     assert "map        translation" in done.stdout
-    said = json.loads(run("compare", model, tmp_path / "out" / "m.npz", "--json").stdout)
+    said = json.loads(run("compare", model, tmp_path / "out" / "m.npz", "--json", "-").stdout)
     assert said["same"] is True
     assert said["residual"] < 1e-10
 
@@ -52,7 +52,7 @@ def test_compare_names_what_differs(model, tmp_path):
     assert done.returncode == 1
     assert "not the same" in done.stdout
     assert "differ     'w3'" in done.stdout
-    assert run("compare", model, tmp_path / "o.npz", "--json").returncode == 1
+    assert run("compare", model, tmp_path / "o.npz", "--json", "-").returncode == 1
     np.savez(tmp_path / "small.npz", W=W[:3])
     np.savez(tmp_path / "other.npz", W=W[3:6])
     done = run("compare", tmp_path / "small.npz", tmp_path / "other.npz")

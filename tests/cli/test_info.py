@@ -45,7 +45,7 @@ def test_the_rank_is_that_of_the_numbers_in_float64(tmp_path):
     W = np.random.default_rng(0).standard_normal((600, 40)).astype(np.float32)
     W[:, [3, 17]] *= np.float32(1e-33)  # two columns that no other number can be told from zero beside
     np.save(tmp_path / "m.npy", W)
-    said = json.loads(run("info", tmp_path / "m.npy", "--link", "cosine", "--json").stdout)
+    said = json.loads(run("info", tmp_path / "m.npy", "--link", "cosine", "--json", "-").stdout)
     assert said["rank"] == np.linalg.matrix_rank(W.astype(np.float64)) == 38
     assert said["rank_of_differences"] == 38
     done = run("compare", tmp_path / "m.npy", tmp_path / "m.npy", "--link", "cosine")
@@ -53,7 +53,7 @@ def test_the_rank_is_that_of_the_numbers_in_float64(tmp_path):
 
 
 def test_info_as_json(model):
-    done = run("info", model, "--json", "--link", "sigmoid", "--inputs", "box:-1,1")
+    done = run("info", model, "--json", "-", "--link", "sigmoid", "--inputs", "box:-1,1")
     said = json.loads(done.stdout)
     assert said["link"] == "sigmoid"
     assert said["labels"] == 5

@@ -38,7 +38,7 @@ def test_a_file_of_label_sets_gives_the_impossible_ones(model, tmp_path):
     sets = tmp_path / "sets.txt"
     sets.write_text("cat\tdog\tpet\ncat\tdog\nfish\ncat\tdog\n")
     out = tmp_path / "o.json"
-    said = run("can-label", model, "--link", "sigmoid", "--sets", sets, "--out", out, "--proof", tmp_path / "p.npz")
+    said = run("can-label", model, "--link", "sigmoid", "--sets", sets, "--csv", out, "--proof", tmp_path / "p.npz")
     assert "4 label sets, 3 of them distinct" in said
     assert "impossible 2" in said
     assert "{cat, dog}" in said
@@ -55,11 +55,11 @@ def test_orders_and_top_sets(model, tmp_path):
 
 
 def test_patterns_are_counted_listed_and_saved(model, tmp_path):
-    out = run("patterns", model, "--link", "sigmoid", "--list", "3", "--out", tmp_path / "s.npy")
+    out = run("patterns", model, "--link", "sigmoid", "--top", "3", "--out", tmp_path / "s.npy")
     assert "label sets 8 of 16" in out
     assert "and 5 more" in out
     assert np.load(tmp_path / "s.npy").shape == (8, 4)
-    counted = json.loads(run("patterns", model, "--json"))
+    counted = json.loads(run("patterns", model, "--json", "-"))
     assert counted["count"] + int(counted["impossible"]) == 24
 
 
@@ -72,7 +72,7 @@ def test_both_readings_of_decimals_are_printed(tmp_path):
     assert "exactly as stored: 22; with the numbers read as the decimals they print as" in out
     assert "zero: 20" in out
     assert "label sets 20 of 32" in run("patterns", path, "--link", "sigmoid", "--decimals")
-    counted = json.loads(run("patterns", path, "--link", "sigmoid", "--json"))
+    counted = json.loads(run("patterns", path, "--link", "sigmoid", "--json", "-"))
     assert (counted["count"], counted["near_degenerate"]["count"]) == (22, 20)
 
 
@@ -85,7 +85,7 @@ def test_both_readings_of_decimals_are_printed(tmp_path):
         (("can-top", "bird"), "bird"),
         (("can-label", "--on", "cat"), "no label sets"),
         (("can-label", "--link", "sigmoid", "--on", "cat", "--sets", "x"), "not both"),
-        (("can-label", "--link", "sigmoid", "--on", "cat", "--out", "x.csv"), "--sets"),
+        (("can-label", "--link", "sigmoid", "--on", "cat", "--csv", "x.csv"), "--sets"),
         (("patterns", "--tol", "5"), "tol is"),
     ],
 )

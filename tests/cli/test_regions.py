@@ -23,7 +23,7 @@ def model(tmp_path):
 
 
 def test_can_win_tells_saves_and_proves(model, tmp_path):
-    done = run("can-win", model, "--out", tmp_path / "r.csv", "--proof", tmp_path / "p.npz")
+    done = run("can-win", model, "--csv", tmp_path / "r.csv", "--proof", tmp_path / "p.npz")
     assert done.returncode == 0, done.stderr
     for said in (
         "can win    4",
@@ -38,7 +38,7 @@ def test_can_win_tells_saves_and_proves(model, tmp_path):
     done = run("verify", model, tmp_path / "p.npz")
     assert done.returncode == 0
     assert "7 proofs hold, 0 are refused" in done.stdout
-    assert run("can-win", model, "--out", tmp_path / "r.json").returncode == 0
+    assert run("can-win", model, "--csv", tmp_path / "r.json").returncode == 0
     assert json.loads((tmp_path / "r.json").read_text())["label"] == LABELS
     one = run("can-win", model, "middle", "north").stdout
     assert "middle     no: at every input some mean of the others is not below it" in one
@@ -46,7 +46,7 @@ def test_can_win_tells_saves_and_proves(model, tmp_path):
 
 
 def test_can_win_writes_parquet_or_names_the_extra(model, tmp_path):
-    done = run("can-win", model, "--out", tmp_path / "r.parquet")
+    done = run("can-win", model, "--csv", tmp_path / "r.parquet")
     try:
         import pandas
         import pyarrow  # noqa: F401  pandas reads the file with it
@@ -65,7 +65,7 @@ def test_a_proof_of_another_head_or_a_changed_one_is_refused_with_exit_code_1(mo
     assert done.returncode == 1
     assert "7 are refused" in done.stdout
     assert "it is about the head" in done.stdout
-    assert json.loads(run("verify", tmp_path / "other.npz", tmp_path / "p.npz", "--json").stdout)["failed"]
+    assert json.loads(run("verify", tmp_path / "other.npz", tmp_path / "p.npz", "--json", "-").stdout)["failed"]
     (tmp_path / "junk.npz").write_bytes(b"PK nothing")
     assert run("verify", model, tmp_path / "junk.npz").returncode == 2
 
@@ -74,7 +74,7 @@ def test_can_tie_answers_pairs_files_and_neighbours(model, tmp_path):
     done = run("can-tie", model, "north", "east")
     assert "'north' and 'east': no" in done.stdout  # the twins stand between them
     (tmp_path / "pairs.tsv").write_text("north\twest\nsouth\teast\nnorth\tsouth\n")
-    done = run("can-tie", model, "--pairs", tmp_path / "pairs.tsv", "--out", tmp_path / "t.csv")
+    done = run("can-tie", model, "--pairs", tmp_path / "pairs.tsv", "--csv", tmp_path / "t.csv")
     assert "can tie    2" in done.stdout
     assert [r["can_tie"] for r in csv.DictReader((tmp_path / "t.csv").read_text().splitlines())] == ["yes", "yes", "no"]
     assert run("can-tie", model, "--nearest", "2").returncode == 0
@@ -131,7 +131,7 @@ def test_pad_writes_rows_that_never_win(tied, kind, tmp_path):
     ("arguments", "said"),
     [
         (["can-win", "m.npz", "nrth"], "did you mean 'north'"),
-        (["can-win", "m.npz", "--out", "r.xls"], "choose .csv, .json or .parquet"),
+        (["can-win", "m.npz", "--csv", "r.xls"], "choose .csv, .json or .parquet"),
         (["can-tie", "m.npz", "north"], "name two"),
         (["can-tie", "m.npz", "--pairs", "absent.tsv"], "cannot be read"),
         (["verify", "m.npz", "absent.npz"], "absent.npz"),

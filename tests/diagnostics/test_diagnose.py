@@ -38,7 +38,7 @@ def test_it_prints_every_diagnosis_in_words(model):
 
 
 def test_it_gives_json_and_pictures(model):
-    r = ask(model, "--json", "--no-orbit", "--plots", str(model / "plots"))
+    r = ask(model, "--json", "-", "--no-orbit", "--plots", str(model / "plots"))
     said = json.loads(r.stdout)
     assert set(said) == {"hubness", "anisotropy", "concentration", "norms", "near-duplicates", "undertrained"}
     assert len(said["hubness"]["counts"]) == 80
@@ -50,7 +50,7 @@ def test_a_damaged_list_of_frequencies_is_refused_in_a_sentence(model):
     with pytest.raises(GonioError, match="not one number a line"):
         ask(model, "--frequencies", str(model / "counts.txt"))
     with pytest.raises(GonioError, match="diagnose: k is 80"):
-        ask(model, "-k", "80")
+        ask(model, "--top", "80")
 
 
 def test_lists_are_found_once(monkeypatch):

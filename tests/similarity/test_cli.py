@@ -30,7 +30,7 @@ def test_the_answer_stays_while_the_cosine_is_dialled(tmp_path):
     for name, head in (("a", FIGURE1), ("b", dial(FIGURE1, 0, 1, cosine=-1).head)):
         (tmp_path / name).mkdir()
         W, inputs = files(tmp_path / name, head.W, F)
-        r = run(W, "0", "--link", "softmax", "--embeddings", inputs, "-k", 4, "--json")
+        r = run(W, "0", "--link", "softmax", "--embeddings", inputs, "--top", 4, "--json", "-")
         assert r.exit_code == 0, r.output
         said.append(json.loads(r.output))
     assert said[0]["similar"]["measure"] == "centred-logit correlation"
@@ -44,23 +44,23 @@ def test_the_answer_stays_while_the_cosine_is_dialled(tmp_path):
 
 def test_text_names_the_measure_its_groups_and_both_lists(tmp_path):
     W, F = files(tmp_path, FIGURE1.W, np.random.default_rng(0).standard_normal((300, 2)))
-    r = run(W, "0", "3", "--link", "softmax", "--embeddings", F, "-k", 3)
+    r = run(W, "0", "3", "--link", "softmax", "--embeddings", F, "--top", 3)
     assert "stays under translation, invertible map, scaling, rotation" in r.output
     assert r.output.count("in both") == 2
     assert "[0.7" in r.output
     small = tmp_path / "small.npy"
     np.save(small, np.eye(3))
     with pytest.raises(GonioError, match="it says nothing; what tells labels apart must come from inputs"):
-        similar.main([str(small), "0", "--link", "softmax", "-k", "1"], standalone_mode=False)
+        similar.main([str(small), "0", "--link", "softmax", "--top", "1"], standalone_mode=False)
     with pytest.raises(GonioError, match=r"nothing says what these rows are.*--link"):
-        similar.main([str(small), "0", "-k", "1"], standalone_mode=False)
+        similar.main([str(small), "0", "--top", "1"], standalone_mode=False)
 
 
 def test_bad_questions_are_one_sentence(tmp_path):
     W, F = files(tmp_path, FIGURE1.W, np.ones((4, 3)))
     for args, said in (
         ((W, "0", "--measure", "cosin"), "did you mean 'cosine'"),
-        ((W, "0", "-k", "5", "--measure", "cosine"), "1 to 4 can be given"),
+        ((W, "0", "--top", "5", "--measure", "cosine"), "1 to 4 can be given"),
         ((W, "0", "--embeddings", F), "width 2"),
         ((W, "zebra"), "no label is called"),
     ):

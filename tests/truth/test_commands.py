@@ -54,7 +54,7 @@ every = pytest.mark.parametrize("name", MODELS)
 @every
 def test_info(made, name):
     t = made(name)
-    said = answer("info", *t.typed, "--json")
+    said = answer("info", *t.typed, "--json", "-")
     assert said["link"] == t.link
     assert ("link" in said["assumed"]) == t.assumed
     assert (said["labels"], said["dim"]) == t.W.shape
@@ -74,7 +74,7 @@ def test_alike(made, name):
     if t.link == "unknown":
         assert "--link" in refused("alike", *t.typed, t.label(a), t.label(b))
         return
-    said = answer("alike", *t.typed, t.label(a), t.label(b), "--json")
+    said = answer("alike", *t.typed, t.label(a), t.label(b), "--json", "-")
     assert said["cosine"] == pytest.approx(brute.cosines(t.W)[a, b], abs=1e-6)
     assert said["link_assumed"] == t.assumed
     fixed = t.link == "cosine" or (t.link == "input" and not t.offset)
@@ -110,9 +110,9 @@ def test_similar(made, name):
     t = made(name)
     if t.link in ("unknown", "input") or name == "full_rank":
         refused("similar", *t.typed, t.label(0))
-        said = answer("similar", *t.typed, t.label(0), "--measure", "cosine", "--json")["cosine"]
+        said = answer("similar", *t.typed, t.label(0), "--measure", "cosine", "--json", "-")["cosine"]
     else:
-        both = answer("similar", *t.typed, t.label(0), "-k", "3", "--json")
+        both = answer("similar", *t.typed, t.label(0), "--top", "3", "--json", "-")
         said = both["cosine"]
         if t.link == "dot":
             true = brute.projected_back(t)[0]
@@ -125,7 +125,7 @@ def test_similar(made, name):
 def test_dial(made, name, tmp_path):
     t = made(name)
     a, b = 0, 1
-    command = ("dial", *t.typed, t.label(a), t.label(b), "--cosine", "0.25", "--json")
+    command = ("dial", *t.typed, t.label(a), t.label(b), "--cosine", "0.25", "--json", "-")
     if t.link in ("unknown", "cosine") or (t.link == "input" and not t.offset):
         refused(*command)
         return
@@ -147,7 +147,7 @@ def test_who_can_win(made, name, tmp_path):
     if t.link not in SCORES:
         refused("can-win", *t.typed)
         return
-    said = answer("can-win", *t.typed, "--json")
+    said = answer("can-win", *t.typed, "--json", "-")
     top = brute.tops(t)
     if name == "near_degenerate":  # label 2 is on the edge but for rounding: it may be left open, and is then no win
         assert 0 <= brute.margin(t, 2) < 1e-9
@@ -163,7 +163,7 @@ def test_who_can_win(made, name, tmp_path):
         assert (group["can_be_top"] == "yes") == (group["labels"][0] in top)
     r = invoke("can-win", *t.typed, "--proof", tmp_path / "p.npz")
     assert r.exit_code == 0
-    checked = answer("verify", *t.typed, tmp_path / "p.npz", "--json")
+    checked = answer("verify", *t.typed, tmp_path / "p.npz", "--json", "-")
     assert sum(checked["proven"].values()) == t.n
     assert not checked["failed"]
     told = invoke("can-win", *t.typed).stdout
@@ -185,13 +185,13 @@ def test_ties_orders_and_tops(made, name):
     rng = np.random.default_rng(0)
     d = t.W.shape[1]
     for a, b in ((0, 1), (2, 3)):
-        tie = answer("can-tie", *t.typed, t.label(a), t.label(b), "--json")["can_tie"][0]
+        tie = answer("can-tie", *t.typed, t.label(a), t.label(b), "--json", "-")["can_tie"][0]
         if t.kind != "users":
             from tests.truth.oracles import _tie_margin
 
             margin = _tie_margin(t, a, b)
             assert tie == ("yes" if margin > 1e-7 else "no") or abs(margin) <= 1e-6
-        order = answer("can-rank", *t.typed, t.label(a), t.label(b), "--json")
+        order = answer("can-rank", *t.typed, t.label(a), t.label(b), "--json", "-")
         V, c = brute.reduced(t)
         if t.kind == "users":
             z = t.users @ t.W[[a, b]].T + t.bias()[[a, b]]
@@ -206,7 +206,7 @@ def test_ties_orders_and_tops(made, name):
         assert order["answer"] == ("yes" if true else "no")
     top = brute.tops(t)
     for i in rng.permutation(t.n)[:4]:
-        one = answer("can-top", *t.typed, t.label(int(i)), "--json")["answer"]
+        one = answer("can-top", *t.typed, t.label(int(i)), "--json", "-")["answer"]
         assert one == ("yes" if i in top and not brute.equals(t, int(i)) else "no")
 
 
@@ -237,7 +237,7 @@ def test_a_model_is_the_same_as_itself_and_not_as_another(made, name, tmp_path):
 @every
 def test_diagnose(made, name):
     t = made(name)
-    said = answer("diagnose", *t.typed, "--json", "--no-orbit")
+    said = answer("diagnose", *t.typed, "--json", "-", "--no-orbit")
     C = brute.cosines(t.W)
     live = np.flatnonzero(t.W.any(axis=1))
     assert said["anisotropy"]["mean_cosine"] == pytest.approx(

@@ -10,9 +10,9 @@ from gonio.cli.model import head_of, label_of, reading_options
 @click.command()
 @reading_options
 @click.option("--labels-of-plane", "three", metavar="LABEL LABEL LABEL", nargs=3, help="The three labels that span it.")
-@click.option("--out", metavar="FILE", default="explore.html", show_default=True, help="Where to write the page.")
+@click.option("--html", metavar="FILE", default="explore.html", show_default=True, help="Where to write the page.")
 @click.option("--no-open", is_flag=True, help="Do not open it in a browser.")
-def explore(model, link, tensor, labels, inputs, users, items, three, out, no_open) -> None:
+def explore(model, link, tensor, labels, inputs, users, items, three, html, no_open) -> None:
     """Write an interactive page: cosines run through every value while no prediction moves.
 
     With MODEL, its own plane.
@@ -26,7 +26,7 @@ def explore(model, link, tensor, labels, inputs, users, items, three, out, no_op
     if model is not None or users is not None or items is not None:
         head = head_of(model, link, tensor, labels, inputs, users, items)
     chosen = tuple(label_of(head, x) for x in three) if three and head is not None else None
-    path = write(out, page(head, chosen))
+    path = write(html, page(head, chosen))
     click.echo(f"written {path}")
     if not no_open:
         webbrowser.open(Path(path).resolve().as_uri())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from gonio.cli.model import array_of
+from gonio.cli.output import json_option, tell
 from gonio.core.errors import GonioError
 from gonio.core.progress import Bar
 
@@ -24,14 +24,14 @@ def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The interactions: a file, or the simulation of the paper at a size that takes seconds."""
 
     @click.option("--data", metavar="FILE", help="Your interactions, users x items: .npz (scipy.sparse) or .npy.")
-    @click.option("--users", type=int, default=5_000, show_default=True, help="Simulated users, without --data.")
-    @click.option("--items", type=int, default=500, show_default=True, help="Simulated items, without --data.")
+    @click.option("--simulated-users", type=int, default=5_000, show_default=True, help="How many, without --data.")
+    @click.option("--simulated-items", type=int, default=500, show_default=True, help="How many, without --data.")
     @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation and of random rescalings.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+    @json_option
     @functools.wraps(command)
-    def wrapped(data, users, items, **rest: Any) -> Any:
+    def wrapped(data, simulated_users, simulated_items, **rest: Any) -> Any:
         with plainly():
-            return command(_interactions(data, users, items, rest["seed"]), **rest)
+            return command(_interactions(data, simulated_users, simulated_items, rest["seed"]), **rest)
 
     return wrapped
 
@@ -75,20 +75,20 @@ def counts_of(path: str) -> Any:
         raise GonioError(f"{path} cannot be read as numbers ({e}); give a .npy with one number an item.") from None
 
 
-def _tell(result: Any, text: Callable[[Any], str], as_json: bool) -> None:
-    click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text(result))
+def _tell(result: Any, text: Callable[[Any], str], json_to: str | None) -> bool:
+    return tell(lambda: text(result), result.to_dict, json_to)
 
 
 @factors.command()
 @_data_options
 @click.option("--rank", type=int, default=20, show_default=True)
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
-def dropout(X, rank, rate, seed, as_json) -> None:
+def dropout(X, rank, rate, seed, json_to) -> None:
     """Dropout against weight decay on the same data: scores agree, cosines differ."""
     from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import dropout_against_decay
 
-    _tell(dropout_against_decay(X, rank, rate, seed=seed), text.experiment, as_json)
+    _tell(dropout_against_decay(X, rank, rate, seed=seed), text.experiment, json_to)
 
 
 @factors.command()
@@ -96,25 +96,25 @@ def dropout(X, rank, rate, seed, as_json) -> None:
 @click.option("--rank", type=int, default=20, show_default=True)
 @click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
-def rescale(X, rank, lam_product, lam_factors, seed, as_json) -> None:
+def rescale(X, rank, lam_product, lam_factors, seed, json_to) -> None:
     """The training objective under rescaling: unchanged, while cosines move."""
     from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import rescaling
 
     found = rescaling(X, rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed)
-    _tell(found, text.experiment, as_json)
+    _tell(found, text.experiment, json_to)
 
 
 @factors.command()
 @_data_options
 @click.option("--rank", type=int, default=20, show_default=True)
 @click.option("--lam", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
-def project(X, rank, lam, seed, as_json) -> None:
+def project(X, rank, lam, seed, json_to) -> None:
     """Projecting back: its cosines are the same for every answer of the training."""
     from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import projecting
 
-    _tell(projecting(X, rank, lam=lam, seed=seed), text.experiment, as_json)
+    _tell(projecting(X, rank, lam=lam, seed=seed), text.experiment, json_to)
 
 
 @factors.command()
@@ -124,7 +124,7 @@ def project(X, rank, lam, seed, as_json) -> None:
 @click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The share of inputs that are dropped.")
-def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> None:
+def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, json_to) -> None:
     """Training from several random starts: in what do the answers agree?"""
     from gonio.papers import factor_text as text
     from gonio.papers.factor_experiments import restarts as run
@@ -133,33 +133,39 @@ def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, as_json) -> 
         found = run(
             X, rank, lam_product=lam_product, lam_factors=lam_factors, rate=rate, starts=starts, on_progress=bar
         )
-    _tell(found, text.experiment, as_json)
+    _tell(found, text.experiment, json_to)
 
 
 @factors.command()
-@click.option("--users", type=int, default=20_000, show_default=True)
-@click.option("--items", type=int, default=1_000, show_default=True)
+@click.option("--simulated-users", type=int, default=20_000, show_default=True)
+@click.option("--simulated-items", type=int, default=1_000, show_default=True)
 @click.option("--rank", type=int, default=50, show_default=True)
 @click.option("--lam-product", type=float, default=10_000.0, show_default=True, help="Penalty on the product.")
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--remedies", is_flag=True, help="Also the remedies the paper names (some minutes at full size).")
 @click.option("--out", metavar="FILE", help="Draw the panels here: .png, .svg or .pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, as_json) -> None:
+@json_option
+def figure1(simulated_users, simulated_items, rank, lam_product, lam_factors, seed, remedies, out, json_to) -> None:
     """The paper's Figure 1 again: clusters, and how well each choice of the cosine tells them apart."""
     from gonio.papers import factor_text as text
     from gonio.papers.steck_figure1 import figure1 as run
 
     with plainly():
         found = run(
-            users, items, rank=rank, lam_product=lam_product, lam_factors=lam_factors, seed=seed, remedies=remedies
+            simulated_users,
+            simulated_items,
+            rank=rank,
+            lam_product=lam_product,
+            lam_factors=lam_factors,
+            seed=seed,
+            remedies=remedies,
         )
-    _tell(found, text.figure1, as_json)
+    quiet = _tell(found, text.figure1, json_to)
     if out is not None:
         from gonio.papers.factor_pictures import draw
 
-        click.echo(f"  drawn      {draw(found, out)}", err=as_json)
+        click.echo(f"  drawn      {draw(found, out)}", err=quiet)
 
 
 @factors.command()
@@ -169,8 +175,8 @@ def figure1(users, items, rank, lam_product, lam_factors, seed, remedies, out, a
 @click.option("--lam-factors", type=float, help="Penalty on each factor (the root of --lam-product).")
 @click.option("--least", type=int, default=20, show_default=True, help="Films with at least so many ratings.")
 @click.option("--remedies", is_flag=True, help="Also the remedies the paper names.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def movielens(path, rank, lam_product, lam_factors, least, remedies, as_json) -> None:
+@json_option
+def movielens(path, rank, lam_product, lam_factors, least, remedies, json_to) -> None:
     """Which cosine finds films of the same genre, on MovieLens-100k.
 
     PATH is a folder, or a wheel or zip, with the files ml-100k.inter and ml-100k.item inside.
@@ -183,7 +189,7 @@ def movielens(path, rank, lam_product, lam_factors, least, remedies, as_json) ->
         found = genre_agreement(
             data, rank, lam_product=lam_product, lam_factors=lam_factors, least=least, remedies=remedies
         )
-    _tell(found, text.genres, as_json)
+    _tell(found, text.genres, json_to)
 
 
 def told_training(head: Any, trained: str) -> Any:
@@ -195,11 +201,9 @@ def told_training(head: Any, trained: str) -> Any:
     return head.replace(trained=trained, source=replace(source, decided=told, assumed=source.assumed - {"trained"}))
 
 
-def save_factors(head: Any, popularity: Any, top: int, out: str, quiet: bool) -> None:
-    """Save one row an item of a factor model."""
+def factor_rows(head: Any, popularity: Any, top: int) -> dict[str, list[Any]]:
+    """One row an item of a factor model."""
     from gonio.factors.checkup import audit as run
-    from gonio.report.table import save
 
     with plainly(), Bar("items") as bar:
-        found = run(head, popularity=popularity, k=top, on_progress=bar)
-    click.echo(f"  saved      {save(found.columns(), out)}", err=quiet)
+        return run(head, popularity=popularity, k=top, on_progress=bar).columns()

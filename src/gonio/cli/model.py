@@ -19,26 +19,30 @@ LABELS = (
 )
 
 
-def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
+FORMAT = (
+    click.option("--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."),
+    click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong."),
+    click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON."),
+    click.option(
+        "--inputs", metavar="KIND", help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy."
+    ),
+)
+FACTORS = (
+    click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items."),
+    click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users."),
+)
+
+
+def format_options(command: Callable[..., Any], more: tuple[Callable[..., Any], ...] = ()) -> Callable[..., Any]:
     """The options that say how to read a model."""
-    for option in reversed(
-        (
-            click.option(
-                "--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."
-            ),
-            click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong."),
-            click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON."),
-            click.option(
-                "--inputs",
-                metavar="KIND",
-                help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy.",
-            ),
-            click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items."),
-            click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users."),
-        )
-    ):
+    for option in reversed((*FORMAT, *more)):
         command = option(command)
     return command
+
+
+def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Those, and the tables of a factor model in place of MODEL."""
+    return format_options(command, FACTORS)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,19 +134,6 @@ def array_of(path: str):
     from gonio.core import inputs
 
     return inputs.parse(f"observed:{path}").F  # type: ignore[attr-defined]
-
-
-def keep(result, out, proof, save, certificates) -> None:
-    """Save a result's rows and proofs where they were asked for."""
-    if out is not None:
-        click.echo(f"  saved      {save(result.columns(), out)}")
-    if proof is not None:
-        from gonio.proofs import proof_file as file
-        from gonio.proofs.bulk import compact
-
-        kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
-        file.save(proof, kept)
-        click.echo(f"  proofs     {proof} ({len(kept):,}; check them with gonio verify {result.head.typed} {proof})")
 
 
 def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
 import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
+from gonio.cli.output import csv_option, json_option, save_proofs, tell
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
+
+if TYPE_CHECKING:
+    from gonio.ask.verdict import Verdict
 
 
 @click.command("can-label", epilog=LABELS)
@@ -18,44 +22,40 @@ from gonio.core.progress import Bar
 @click.option("--off", "off", metavar="LABEL", multiple=True, help="A label that is to be off; may be given often.")
 @click.option("--rest-off", is_flag=True, help="Every label that is not named with --on is to be off.")
 @click.option("--sets", metavar="FILE", help="Whole label sets, one a line: the labels that are on, separated by tabs.")
-@click.option("--out", metavar="FILE", help="With --sets, save one row a set: .csv, .json or .parquet.")
+@csv_option("a set (with --sets)")
 @click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
+@json_option
+def can_label(head: Head, on, off, rest_off, sets, csv_to, proof, json_to) -> None:
     """Say whether labels of MODEL can be on while others are off; or which label sets of a data set are impossible."""
     from gonio.ask.questions import can_label as ask
     from gonio.ask.questions import can_labels
     from gonio.report import listing as text
-    from gonio.report.table import save
 
     if sets is None:
-        if out is not None:
-            raise GonioError("can-label: --out saves the rows of --sets; for one question use --proof.")
+        if csv_to is not None:
+            raise GonioError("can-label: --csv has the rows of --sets; for one question use --json or --proof.")
         rest = "rest" if rest_off else [label_of(head, x) for x in off]
         verdict = ask(head, on=[label_of(head, x) for x in on], off=rest)
-        click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
-        _proofs(head, proof, [verdict.certificate])
+        _tell_verdict(verdict, json_to, proof)
         return
     if on or off or rest_off:
         raise GonioError("can-label: give --sets, or --on and --off; not both.")
     lines = [[label_of(head, x) for x in line.split("\t") if x] for line in text_of(sets).splitlines() if line.strip()]
     with Bar("can-label") as bar:
         result = can_labels(head, lines, on_progress=bar)
-    click.echo(json.dumps(result.columns(), indent=2) if as_json else text.can_label(result))
-    if out is not None:
-        click.echo(f"  saved      {save(result.columns(), out)}")
-    _proofs(head, proof, list(dict(zip(result.sets, result.certificates, strict=True)).values()))
+    quiet = tell(lambda: text.can_label(result), result.columns, json_to, result.columns, csv_to)
+    each = dict(zip(result.sets, result.certificates, strict=True))
+    save_proofs(head, proof, each.values, quiet=quiet)
 
 
 @click.command("can-rank", epilog=LABELS)
 @model_and("LABEL LABEL...", 1)
-@click.option("--top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
+@click.option("--on-top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
 @click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def can_rank(head: Head, names, top, proof, as_json) -> None:
+@json_option
+def can_rank(head: Head, names, on_top, proof, json_to) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
     from gonio.ask.questions import can_rank as ask
-    from gonio.report import listing as text
 
     order: list = [label_of(head, x) for x in names]
     if all(">" in x and x not in head.labels for x in names):
@@ -63,28 +63,23 @@ def can_rank(head: Head, names, top, proof, as_json) -> None:
         bad = next((x for x, pair in zip(names, order, strict=True) if len(pair) != 2), None)
         if bad is not None:
             raise GonioError(f"can-rank: {bad!r} is not one label > another; write each pair apart.")
-    verdict = ask(head, order, top=top)
-    click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
-    _proofs(head, proof, [verdict.certificate])
+    _tell_verdict(ask(head, order, top=on_top), json_to, proof)
 
 
 @click.command("can-top", epilog=LABELS)
 @model_and("LABEL...", 1)
 @click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def can_top(head: Head, names, proof, as_json) -> None:
+@json_option
+def can_top(head: Head, names, proof, json_to) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""
     from gonio.ask.questions import can_top as ask
-    from gonio.report import listing as text
 
-    verdict = ask(head, [label_of(head, x) for x in names])
-    click.echo(json.dumps(verdict.to_dict(), indent=2) if as_json else text.verdict(verdict))
-    _proofs(head, proof, [verdict.certificate])
+    _tell_verdict(ask(head, [label_of(head, x) for x in names]), json_to, proof)
 
 
 @click.command()
 @model_options
-@click.option("--list", "listed", metavar="K", type=int, default=0, help="Show the first K of them.")
+@click.option("--top", metavar="K", type=int, default=0, help="Show the first K of them.")
 @click.option(
     "--tol", type=float, help="Take values up to this size for zero (rows have length 1), instead of exactly."
 )
@@ -94,8 +89,8 @@ def can_top(head: Head, names, proof, as_json) -> None:
     "--out", metavar="FILE", help="Save all of them as an array (.npy): signs, or label indices winner first."
 )
 @click.option("--any-size", is_flag=True, help="Go through however many there are.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) -> None:
+@json_option
+def patterns(head: Head, top, tol, decimals, drop, out, any_size, json_to) -> None:
     """Count, exactly, the label sets (link sigmoid) or rankings (other links) that MODEL can output."""
     from gonio.listing.label_set_list import label_sets
     from gonio.listing.pattern import LIMIT
@@ -107,20 +102,17 @@ def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) ->
         found = label_sets(head, tol=tol, decimals=decimals, drop_zero=drop, limit=limit)
     else:
         found = rankings(head, tol=tol, decimals=decimals, drop_twins=drop, limit=limit)
-    click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.patterns(found, listed=listed))
+    quiet = tell(lambda: text.patterns(found, listed=top), found.to_dict, json_to)
     if out is not None:
         import numpy as np
 
         with Bar("patterns") as bar:
             np.save(out, found.to_array(on_progress=bar))
-        click.echo(f"  saved      {out}")
+        click.echo(f"  written    {out}", err=quiet)
 
 
-def _proofs(head: Head, path: str | None, certificates: list) -> None:
-    if path is None:
-        return
-    from gonio.proofs import proof_file as file
+def _tell_verdict(verdict: Verdict, json_to: str | None, proof: str | None) -> None:
+    from gonio.report import listing as text
 
-    kept = [c for c in certificates if c.kind != "open"]
-    file.save(path, kept)
-    click.echo(f"  proofs     {path} ({len(kept):,}; check them with gonio verify {head.typed} {path})")
+    quiet = tell(lambda: text.verdict(verdict), verdict.to_dict, json_to)
+    save_proofs(verdict.head, proof, lambda: [verdict.certificate], quiet=quiet)

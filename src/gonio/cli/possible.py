@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Literal, get_args
 
 import click
 
-from gonio.cli.model import LABELS, keep, label_of, model_and, model_options, pairs_of
+from gonio.cli.model import LABELS, label_of, model_and, model_options, pairs_of
+from gonio.cli.output import csv_option, json_option, save_proofs, tell
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -17,28 +17,27 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 
 @click.command("can-win", epilog=LABELS)
 @model_and("[LABEL]...", 0)
-@click.option("--out", metavar="FILE", help="Save one row a label: .csv, .json or .parquet.")
+@csv_option("a label")
 @click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
 @click.option(
     "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def can_win(head: Head, names, out, proof, cast, as_json) -> None:
+@json_option
+def can_win(head: Head, names, csv_to, proof, cast, json_to) -> None:
     """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
     from gonio.ask.wins import can_win as ask
     from gonio.report import possible as text
-    from gonio.report.table import save
 
     if cast is not None:
         from gonio.ask.precision import precision_audit
 
         found = precision_audit(head, cast)
-        click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.precision(found))
+        tell(lambda: text.precision(found), found.to_dict, json_to)
         return
     with Bar("can-win") as bar:
         result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
-    click.echo(json.dumps(result.to_dict(), indent=2) if as_json else text.can_win(result))
-    keep(result, out, proof, save, result.certificates)
+    quiet = tell(lambda: text.can_win(result), result.to_dict, json_to, result.columns, csv_to)
+    save_proofs(head, proof, result.certificates, quiet=quiet)
     if result.interrupted:
         raise SystemExit(130)
 
@@ -47,37 +46,33 @@ def can_win(head: Head, names, out, proof, cast, as_json) -> None:
 @model_and("[LABEL LABEL]", 0, 2)
 @click.option("--pairs", metavar="FILE", help="Pairs of labels, one a line, separated by a tab.")
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
-@click.option("--out", metavar="FILE", help="Save one row a pair: .csv, .json or .parquet.")
+@csv_option("a pair")
 @click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
+@json_option
+def can_tie(head: Head, names, pairs, nearest, csv_to, proof, json_to) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
     from gonio.ask.ties import can_tie as ask
     from gonio.report import possible as text
-    from gonio.report.table import save
 
     if len(names) not in (0, 2):
         raise GonioError(f"can-tie: {len(names)} labels were named; name two, or give --pairs or --nearest.")
     given = [tuple(label_of(head, x) for x in names)] if names else pairs_of(pairs, head, "can-tie")
     with Bar("can-tie") as bar:
         result = ask(head, pairs=given, nearest=nearest, on_progress=bar)
-    click.echo(json.dumps(result.columns(), indent=2) if as_json else text.can_tie(result))
-    keep(result, out, proof, save, lambda: (result.certificate(k) for k in range(len(result))))
+    quiet = tell(lambda: text.can_tie(result), result.columns, json_to, result.columns, csv_to)
+    save_proofs(head, proof, lambda: (result.certificate(k) for k in range(len(result))), quiet=quiet)
 
 
 @click.command()
 @model_and("PROOF", 1, 1)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def verify(head: Head, files, as_json) -> None:
+@json_option
+def verify(head: Head, files, json_to) -> None:
     """Check a saved PROOF against MODEL, without any solver; exit code 1 if anything in it is refused."""
     from gonio.proofs.proof_file import verify_file
     from gonio.report import possible as text
 
     seen = verify_file(head, files[0])
-    if as_json:
-        click.echo(json.dumps(seen.to_dict(), indent=2))
-    else:
-        click.echo(text.verified(seen))
+    tell(lambda: text.verified(seen), seen.to_dict, json_to)
     if not seen.fine:
         raise SystemExit(1)
 
@@ -100,8 +95,4 @@ def pad(head: Head, to, out, proof, overwrite) -> None:
     padded = fill(head, to, kind)
     path, again = export_padded(padded, head, out, overwrite=overwrite)
     click.echo(text.padded(padded, path, again))
-    if proof is not None:
-        from gonio.proofs import proof_file as file
-
-        file.save(proof, list(padded.certificates))
-        click.echo(f"  proofs     {proof} ({len(padded.certificates):,})")
+    save_proofs(padded.head, proof, lambda: padded.certificates, quiet=False)

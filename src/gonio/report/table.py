@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from gonio.core.errors import GonioError, missing_extra
 
 
 def save(columns: dict[str, list[Any]], path: str | Path) -> Path:
-    """Write columns of equal length; the ending decides: .csv, .json or .parquet."""
+    """Write columns of equal length; the ending decides: .csv, .json or .parquet. "-" prints CSV."""
     path = Path(path)
+    if str(path) == "-":
+        _rows(columns, sys.stdout)
+        return path
     writers = {".csv": _csv, ".json": _json, ".parquet": _parquet}
     writer = writers.get(path.suffix.lower())
     if writer is None:
@@ -27,9 +31,13 @@ def save(columns: dict[str, list[Any]], path: str | Path) -> Path:
 
 def _csv(columns: dict[str, list[Any]], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as f:
-        writer = csv.writer(f)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        _rows(columns, f)
+
+
+def _rows(columns: dict[str, list[Any]], f: TextIO) -> None:
+    writer = csv.writer(f)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _json(columns: dict[str, list[Any]], path: Path) -> None:

@@ -1,0 +1,71 @@
+"""Where a result goes, the same for every command: text to the terminal, --json and --csv to a file or '-'."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gonio.core.errors import GonioError
+
+json_option = click.option(
+    "--json", "json_to", metavar="FILE", help="Write the result as JSON; '-' prints it instead of text."
+)
+
+
+def csv_option(row: str) -> Callable[..., Any]:
+    """The option --csv of a command whose result has one row `row` ("a label")."""
+    words = f"Write one row {row}: CSV, or JSON or Parquet by the name's ending; '-' prints CSV instead of text."
+    return click.option("--csv", "csv_to", metavar="FILE", help=words)
+
+
+def tell(
+    text: Callable[[], str],
+    values: Callable[[], Any],
+    json_to: str | None,
+    columns: Callable[[], dict[str, list[Any]]] | None = None,
+    csv_to: str | None = None,
+) -> bool:
+    """Print the text, or what '-' asks for in its place, and write the files; whether the terminal is left to data."""
+    if json_to == csv_to == "-":
+        raise GonioError("--json - and --csv - both ask for the terminal; give one of them a file.")
+    printed = "-" in (json_to, csv_to)
+    if not printed:
+        click.echo(text())
+    if json_to is not None:
+        written = json.dumps(values(), indent=2, ensure_ascii=False)
+        if json_to == "-":
+            click.echo(written)
+        else:
+            _write(json_to, written + "\n")
+            click.echo(f"  written    {json_to}", err=printed)
+    if csv_to is not None:
+        from gonio.report.table import save
+
+        assert columns is not None
+        saved = save(columns(), csv_to)
+        if csv_to != "-":
+            click.echo(f"  written    {saved}", err=printed)
+    return printed
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise GonioError(f"{path} could not be written ({e.strerror or e}).") from None
+
+
+def save_proofs(head: Any, path: str | None, certificates: Callable[[], Any], *, quiet: bool) -> None:
+    """Save the proofs among some certificates, where a file was named."""
+    if path is None:
+        return
+    from gonio.proofs import proof_file
+    from gonio.proofs.bulk import compact
+
+    kept = compact(head, [c for c in certificates() if c.kind not in ("undecided", "open")])
+    proof_file.save(path, kept)
+    click.echo(f"  proofs     {path} ({len(kept):,}; check them with gonio verify {head.typed} {path})", err=quiet)
