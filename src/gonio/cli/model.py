@@ -17,6 +17,7 @@ LABELS = (
     "A LABEL is a row's name, or #12 for row 12. A token is named as its tokenizer writes it, such as 'Ġdog' or "
     "'▁dog'; ' dog' with a leading space finds it. With --users and --items there is no MODEL."
 )
+PROOF = "Save the proofs (.npz), for gonio verify, and beside them the exact head."
 
 
 def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,12 +138,20 @@ def keep(result, out, proof, save, certificates) -> None:
     if out is not None:
         click.echo(f"  saved      {save(result.columns(), out)}")
     if proof is not None:
-        from gonio.proofs import proof_file as file
         from gonio.proofs.bulk import compact
 
         kept = compact(result.head, [c for c in certificates() if c.kind != "undecided"])
-        file.save(proof, kept)
-        click.echo(f"  proofs     {proof} ({len(kept):,}; check them with gonio verify {result.head.typed} {proof})")
+        save_proofs(result.head, proof, kept, f"; check them with gonio verify {result.head.typed} {proof}")
+
+
+def save_proofs(head: Head, path: str, certificates: list, hint: str = "") -> None:
+    """Write certificates and, beside them, the exact head they are about, and say where they are."""
+    from gonio.files.write.exact_head import beside, save_exact
+    from gonio.proofs import proof_file as file
+
+    file.save(path, certificates)
+    click.echo(f"  proofs     {path} ({len(certificates):,}{hint})")
+    click.echo(f"  head       {save_exact(head, beside(path))} (all that tools/check_proof.py needs beside the proofs)")
 
 
 def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:

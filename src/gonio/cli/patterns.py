@@ -6,7 +6,7 @@ import json
 
 import click
 
-from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
+from gonio.cli.model import LABELS, PROOF, label_of, model_and, model_options, save_proofs, text_of
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -19,7 +19,7 @@ from gonio.core.progress import Bar
 @click.option("--rest-off", is_flag=True, help="Every label that is not named with --on is to be off.")
 @click.option("--sets", metavar="FILE", help="Whole label sets, one a line: the labels that are on, separated by tabs.")
 @click.option("--out", metavar="FILE", help="With --sets, save one row a set: .csv, .json or .parquet.")
-@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@click.option("--proof", metavar="FILE", help=PROOF)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
     """Say whether labels of MODEL can be on while others are off; or which label sets of a data set are impossible."""
@@ -50,7 +50,7 @@ def can_label(head: Head, on, off, rest_off, sets, out, proof, as_json) -> None:
 @click.command("can-rank", epilog=LABELS)
 @model_and("LABEL LABEL...", 1)
 @click.option("--top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
-@click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
+@click.option("--proof", metavar="FILE", help=PROOF)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_rank(head: Head, names, top, proof, as_json) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
@@ -70,7 +70,7 @@ def can_rank(head: Head, names, top, proof, as_json) -> None:
 
 @click.command("can-top", epilog=LABELS)
 @model_and("LABEL...", 1)
-@click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
+@click.option("--proof", metavar="FILE", help=PROOF)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_top(head: Head, names, proof, as_json) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""
@@ -119,8 +119,5 @@ def patterns(head: Head, listed, tol, decimals, drop, out, any_size, as_json) ->
 def _proofs(head: Head, path: str | None, certificates: list) -> None:
     if path is None:
         return
-    from gonio.proofs import proof_file as file
-
     kept = [c for c in certificates if c.kind != "open"]
-    file.save(path, kept)
-    click.echo(f"  proofs     {path} ({len(kept):,}; check them with gonio verify {head.typed} {path})")
+    save_proofs(head, path, kept, f"; check them with gonio verify {head.typed} {path}")

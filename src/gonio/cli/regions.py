@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import click
 
-from gonio.cli.model import LABELS, keep, label_of, model_and, model_options, pairs_of
+from gonio.cli.model import LABELS, PROOF, keep, label_of, model_and, model_options, pairs_of, save_proofs
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -18,7 +18,7 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 @click.command("can-win", epilog=LABELS)
 @model_and("[LABEL]...", 0)
 @click.option("--out", metavar="FILE", help="Save one row a label: .csv, .json or .parquet.")
-@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@click.option("--proof", metavar="FILE", help=PROOF)
 @click.option(
     "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
 )
@@ -48,7 +48,7 @@ def can_win(head: Head, names, out, proof, cast, as_json) -> None:
 @click.option("--pairs", metavar="FILE", help="Pairs of labels, one a line, separated by a tab.")
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
 @click.option("--out", metavar="FILE", help="Save one row a pair: .csv, .json or .parquet.")
-@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@click.option("--proof", metavar="FILE", help=PROOF)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def can_tie(head: Head, names, pairs, nearest, out, proof, as_json) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
@@ -88,7 +88,7 @@ def verify(head: Head, files, as_json) -> None:
 @click.option(
     "--out", metavar="DIR", required=True, help="Write the padded checkpoint here, in the model's own format."
 )
-@click.option("--proof", metavar="FILE", help="Save the proofs that the rows never win (.npz).")
+@click.option("--proof", metavar="FILE", help="Save the proofs that the rows never win (.npz) and, beside them, the exact head.")
 @click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
 def pad(head: Head, to, out, proof, overwrite) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""
@@ -101,7 +101,4 @@ def pad(head: Head, to, out, proof, overwrite) -> None:
     path, again = export_padded(padded, head, out, overwrite=overwrite)
     click.echo(text.padded(padded, path, again))
     if proof is not None:
-        from gonio.proofs import proof_file as file
-
-        file.save(proof, list(padded.certificates))
-        click.echo(f"  proofs     {proof} ({len(padded.certificates):,})")
+        save_proofs(padded.head, proof, list(padded.certificates))
