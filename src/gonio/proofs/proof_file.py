@@ -60,8 +60,8 @@ def save(path: str | Path, certificates: Sequence[Certificate]) -> None:
         for field in group.columns if several else ():
             columns |= _arrays(group, field, [getattr(c, field) for c in several], supports)
     if supports:
-        columns["support_count"] = np.array([len(s) // 8 for s in supports], np.int64)
-        columns["support_rival"] = np.frombuffer(b"".join(supports), np.int64)
+        columns["support_rivals_count"] = np.array([len(s) // 8 for s in supports], np.int64)
+        columns["support_rivals"] = np.frombuffer(b"".join(supports), np.int64)
     with whole(path, "proof") as temporary, temporary.open("wb") as f:
         np.savez(f, **columns)  # type: ignore[arg-type]
 
@@ -158,7 +158,7 @@ class _Columns:
     def supports(self) -> list[np.ndarray]:
         """The lists of rivals that the certificates share."""
         if self._supports is None:
-            self._supports = self._split("support_rival", "i", self.read("support_count", "i", 1))
+            self._supports = self._split("support_rivals", "i", self.read("support_rivals_count", "i", 1))
         return self._supports
 
     def _split(self, name: str, kind: str, lengths: np.ndarray) -> list[np.ndarray]:
