@@ -236,7 +236,7 @@ class Mean:
         head, rows = self.head, self.rows
         if head.ball:  # on the very edge the stored weights fail by rounding: a little more or less of one rival may do
             for k, s in itertools.product(range(min(len(rows), 2 * head.d)), (1, -1)):
-                yield [(p << 21) + (s * p if j == k else 0) for j, p in enumerate(self.stored)]
+                yield [(p << 21) + (s * self.stored[self.top] if j == k else 0) for j, p in enumerate(self.stored)]
         if head.centred:  # D counts up to a constant
             k = head.gain.index(0) if 0 in head.gain else head.d - 1
             rows = [[p - row[k] for p in row] for row in rows]
@@ -263,7 +263,7 @@ class Mean:
 def solve(table, weights, stored):
     """Whole numbers near the stored ones, up to a factor, that each row of the table sends to 0 (Dixon's lifting)."""
     order, kept = sorted(range(len(stored)), key=lambda k: -abs(weights[k]))[: 4 * len(table) + 8], []
-    for row in table:
+    for row in ([p // g for p in row] for row in table for g in [math.gcd(*row) or 1]):
         left, factors = [row[k] % PRIME for k in order], []
         for *_, u, k in kept:
             factors.append(left[k])
@@ -276,7 +276,7 @@ def solve(table, weights, stored):
     rest = set(range(len(stored))) - set(basic)
     upper, square = [[u[k] for *_, k in kept] for *_, u, _ in kept], [[row[k] for k in basic] for row, *_ in kept]
     right = [-sum(row[k] * stored[k] for k in rest) for row, *_ in kept]
-    size = sum((dot(row, row) + b * b).bit_length() // 2 + 1 for row, b in zip(square, right))  # Hadamard's bound
+    size = sum(dot(a, a).bit_length() // 2 + 1 for a in (right, *zip(*square)))  # in bits, by Hadamard's inequality
     found, power, denominator = [0] * len(basic), 1, 1
     while power.bit_length() <= 2 * size + 2:
         digits = []

@@ -44,6 +44,15 @@ class Column(Enum):
 
 COUNT = "int64 (k)"
 
+# What every file holds beside its groups; the supports only where some certificate has rivals.
+SHARED = (
+    ("format", "text"),
+    ("head", "text"),
+    ("order", "uint8 (certificates)"),
+    ("support_rivals_count", "int64 (supports)"),
+    ("support_rivals", "int64 (sum of the counts)"),
+)
+
 
 @dataclass(frozen=True)
 class Group:
@@ -83,6 +92,11 @@ GROUPS = (
 )
 
 KINDS: dict[str, type[Certificate]] = {g.certificate.kind: g.certificate for g in GROUPS}
+
+
+def arrays() -> list[tuple[str, str]]:
+    """Every array that a proof file can hold, with its type and axes."""
+    return [*SHARED, *(a for g in GROUPS for a in g.arrays())]
 
 
 def group_of(certificate: Certificate) -> int:
