@@ -263,7 +263,7 @@ class Mean:
 def solve(table, weights, stored):
     """Whole numbers near the stored ones, up to a factor, that each row of the table sends to 0 (Dixon's lifting)."""
     order, kept = sorted(range(len(stored)), key=lambda k: -abs(weights[k]))[: 4 * len(table) + 8], []
-    for row in ([p // g for p in row] for row in table for g in [math.gcd(*row) or 1]):
+    for row in ([p // g for p in r] for r in table for g in [math.gcd(*r) or 1]):
         left, factors = [row[k] % PRIME for k in order], []
         for *_, u, k in kept:
             factors.append(left[k])

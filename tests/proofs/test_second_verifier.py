@@ -13,9 +13,11 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import gonio
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, GonioError, Head, Nonnegative, Observed
+from gonio.cli import main
 from gonio.core.row_table import Affine8, Rows, Scaled
 from gonio.files.write.exact_head import beside, save_exact
 from gonio.proofs.bulk import verify_all
@@ -92,7 +94,9 @@ def proofs_of(head):
     out += [gonio.can_rank(head, order).certificate for order in orders]
     out += [gonio.can_top(head, order).certificate for order in orders[1:3]]
     scores = head.replace(link="sigmoid")
-    labels = [gonio.can_label(scores, on=on, off=off).certificate for on, off in (([1, 2], [3]), ([1, 3, 5, 7, 9], [0, 2, 4]))]
+    labels = [
+        gonio.can_label(scores, on=on, off=off).certificate for on, off in (([1, 2], [3]), ([1, 3, 5, 7, 9], [0, 2, 4]))
+    ]
     out += [replace(c, head=head.digest) for c in labels]  # scores do not hang on the link
     return [c for c in out if c.kind not in ("undecided", "open")]
 
@@ -187,7 +191,11 @@ def test_both_verifiers_refuse_what_was_tampered_with(case, tmp_path):
     assert not accepted, [bad[k] for k in accepted]
     widths = [k for k, c in enumerate(bad) if len(getattr(c, "x", range(D))) != D]  # a file holds one width
     several = [c for k, c in enumerate(bad) if k not in widths and c.head == head.digest]
-    groups = [several, [c for c in bad if c.head != head.digest], *([bad[k]] for k in widths[:3] if bad[k].kind != "ties")]
+    groups = [
+        several,
+        [c for c in bad if c.head != head.digest],
+        *([bad[k]] for k in widths[:3] if bad[k].kind != "ties"),
+    ]
     for certificates in groups:
         for c, why in zip(certificates, refused(head, certificates, tmp_path), strict=True):
             assert why, c
@@ -222,7 +230,10 @@ def test_a_swapped_rival_is_judged_alike_by_both(name, tmp_path):
     for c in (c for c in proofs if isinstance(c, NeverWins)):
         for j in range(1, 10):
             if j not in c.rivals and j != c.label:
-                swapped += [replace(c, rivals=np.where(np.arange(len(c.rivals)) == k, j, c.rivals)) for k in range(len(c.rivals))]
+                swapped += [
+                    replace(c, rivals=np.where(np.arange(len(c.rivals)) == k, j, c.rivals))
+                    for k in range(len(c.rivals))
+                ]
     theirs = refused(head, swapped, tmp_path)
     ours = verify_all(head, swapped).refused
     assert [why is not None for why in theirs] == [k in ours for k in range(len(swapped))]
@@ -318,6 +329,25 @@ def test_what_can_win_saves_is_checked_by_a_stranger(tmp_path):
     assert "wins       6 hold, 0 refused" in seen.stdout
     assert "never wins 1 hold, 0 refused" in seen.stdout
     assert "ms each" in seen.stdout
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("can-tie", "#1", "#2"),
+        ("can-rank", "#1", "#2", "#3"),
+        ("can-top", "#1", "#2"),
+        ("can-label", "--link", "sigmoid", "--on", "#1", "--off", "#2"),
+        ("can-label", "--link", "sigmoid", "--on", "#1", "--inputs", "box:-1,1"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_writes_the_head_beside_its_proof(question, tmp_path):
+    np.savez(tmp_path / "m.npz", W=head_of("all", True).W, b=head_of("all", True).bias)
+    command = [question[0], str(tmp_path / "m.npz"), *question[1:], "--proof", str(tmp_path / "p.npz")]
+    done = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert tool.main([str(tmp_path / "p.npz")]) == 0
 
 
 @pytest.fixture

@@ -88,7 +88,9 @@ def verify(head: Head, files, as_json) -> None:
 @click.option(
     "--out", metavar="DIR", required=True, help="Write the padded checkpoint here, in the model's own format."
 )
-@click.option("--proof", metavar="FILE", help="Save the proofs that the rows never win (.npz) and, beside them, the exact head.")
+@click.option(
+    "--proof", metavar="FILE", help="Save the proofs that the rows never win (.npz) and, beside them, the exact head."
+)
 @click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
 def pad(head: Head, to, out, proof, overwrite) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""

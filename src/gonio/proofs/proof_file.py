@@ -136,9 +136,7 @@ class _Columns:
             return []
         values = [self._field(group, field, count) for field in group.columns]
         kind: Any = group.certificate
-        return [
-            kind(head, **dict(zip(group.columns, one, strict=True))) for one in zip(*values, strict=True)
-        ]
+        return [kind(head, **dict(zip(group.columns, one, strict=True))) for one in zip(*values, strict=True)]
 
     def _field(self, group: Group, field: str, count: int) -> list[Any]:
         name, column = group.array(field), group.columns[field]
