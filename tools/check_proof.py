@@ -97,11 +97,12 @@ class Head:
         self.n, self.d, self.E, self.digest = n, d, E, hashed.hexdigest()
         side = {part: list(a.flat) * (1 if a.shape else d) for part, a in given.items()}
         F, self.bias = side.pop("F", []), [*(whole(bias.flat, E)[0] if bias else [0] * n), 0]  # -1: the number 0
-        self.F, low = [tuple(F[k : k + d]) for k in range(0, len(F), d)], 0.0 if self.kind == "nonnegative" else -INF
-        usual = {"low": low, "high": INF, "gain": 1.0, "shift": 0.0}.items()
+        self.F = dict.fromkeys(tuple(F[k : k + d]) for k in range(0, len(F), d))  # in order, each once
+        usual = {"low": 0.0 if self.kind == "nonnegative" else -INF, "high": INF, "gain": 1.0, "shift": 0.0}.items()
         self.low, self.high, gain, shift = (side.get(part, [v] * d) for part, v in usual)
         fine = len(self.bias) == n + 1 and all(len(v) == d for v in [*side.values(), *self.F])
         full = all(a <= b and a < INF and b > -INF for a, b in zip(self.low, self.high))
+        full &= bool(F) == ("F" in given)
         need(fine and full, f"bias or inputs of {path} do not fit its rows, or no input is possible", ValueError)
         self.gain, self.shift = whole(gain, E)[0], whole(shift, E)[0]
         self.ball, self.centred = "gain" in given, "shift" in given

@@ -179,7 +179,7 @@ def forged(head, c):
     if isinstance(c, NeverTies):
         yield replace(c, b=c.a)
         if len(c.pair_weights):
-            yield replace(c, pair_weights=c.pair_weights + [1e-3, 0])
+            yield replace(c, pair_weights=np.add(c.pair_weights, [1e-3, 0]))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}{', bias' if c[1] else ''}")
@@ -359,7 +359,7 @@ def files(tmp_path):
 
 
 def test_it_checks_kinds_labels_and_samples(files):
-    head, proofs, path = files
+    _, proofs, path = files
     save(path, proofs)
     never = sum(isinstance(c, NeverWins) for c in proofs)
     assert f"checking {never} of {never}" in run(path, "--kind", "never wins").stdout
@@ -407,7 +407,7 @@ def test_files_that_are_none_give_exit_code_2(files, tmp_path):
 
 
 def test_a_changed_head_is_told_by_its_digest(files):
-    head, proofs, path = files
+    _, proofs, path = files
     save(path, proofs)
     place = path.with_name("p.head.npz")
     with np.load(place) as z:
