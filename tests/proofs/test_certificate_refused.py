@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, GonioError, Head, Nonnegative
 from gonio.proofs.bulk import compact, verify_all
-from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins, Ties, Undecided, Wins, of_dict
+from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins, Ties, Undecided, Wins
+from gonio.proofs.kinds import of_dict
 from tests.ask.judge import FIG2, basic_weights, entries, exact_margin, heads, interior_head, sides
 
 # -- what must fail ----------------------------------------------------------------------------------------------------

@@ -15,6 +15,10 @@ json_option = click.option(
     "--json", "json_to", metavar="FILE", help="Write the result as JSON; '-' prints it instead of text."
 )
 
+proof_option = click.option(
+    "--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify, and beside them the exact head."
+)
+
 
 def csv_option(row: str) -> Callable[..., Any]:
     """The option --csv of a command whose result has one row `row` ("a label")."""
@@ -60,12 +64,15 @@ def _write(path: str, text: str) -> None:
 
 
 def save_proofs(head: Any, path: str | None, certificates: Callable[[], Any], *, quiet: bool) -> None:
-    """Save the proofs among some certificates, where a file was named."""
+    """Save the proofs among some certificates and, beside them, the exact head, where a file was named."""
     if path is None:
         return
+    from gonio.files.write.exact_head import beside, save_exact
     from gonio.proofs import proof_file
     from gonio.proofs.bulk import compact
 
     kept = compact(head, [c for c in certificates() if c.kind not in ("undecided", "open")])
     proof_file.save(path, kept)
     click.echo(f"  proofs     {path} ({len(kept):,}; check them with gonio verify {head.typed} {path})", err=quiet)
+    alone = f"  head       {save_exact(head, beside(path))} (all that tools/check_proof.py needs beside the proofs)"
+    click.echo(alone, err=quiet)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
-from gonio.cli.output import csv_option, json_option, save_proofs, tell
+from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--rest-off", is_flag=True, help="Every label that is not named with --on is to be off.")
 @click.option("--sets", metavar="FILE", help="Whole label sets, one a line: the labels that are on, separated by tabs.")
 @csv_option("a set (with --sets)")
-@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@proof_option
 @json_option
 def can_label(head: Head, on, off, rest_off, sets, csv_to, proof, json_to) -> None:
     """Say whether labels of MODEL can be on while others are off; or which label sets of a data set are impossible."""
@@ -51,7 +51,7 @@ def can_label(head: Head, on, off, rest_off, sets, csv_to, proof, json_to) -> No
 @click.command("can-rank", epilog=LABELS)
 @model_and("LABEL LABEL...", 1)
 @click.option("--on-top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
-@click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
+@proof_option
 @json_option
 def can_rank(head: Head, names, on_top, proof, json_to) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
@@ -68,7 +68,7 @@ def can_rank(head: Head, names, on_top, proof, json_to) -> None:
 
 @click.command("can-top", epilog=LABELS)
 @model_and("LABEL...", 1)
-@click.option("--proof", metavar="FILE", help="Save the proof (.npz), for gonio verify.")
+@proof_option
 @json_option
 def can_top(head: Head, names, proof, json_to) -> None:
     """Say whether these labels of MODEL can be the top k, in whatever order."""

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, pairs_of
-from gonio.cli.output import csv_option, json_option, save_proofs, tell
+from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -18,7 +18,7 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 @click.command("can-win", epilog=LABELS)
 @model_and("[LABEL]...", 0)
 @csv_option("a label")
-@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@proof_option
 @click.option(
     "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
 )
@@ -47,7 +47,7 @@ def can_win(head: Head, names, csv_to, proof, cast, json_to) -> None:
 @click.option("--pairs", metavar="FILE", help="Pairs of labels, one a line, separated by a tab.")
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
 @csv_option("a pair")
-@click.option("--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify.")
+@proof_option
 @json_option
 def can_tie(head: Head, names, pairs, nearest, csv_to, proof, json_to) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
@@ -83,7 +83,7 @@ def verify(head: Head, files, json_to) -> None:
 @click.option(
     "--out", metavar="DIR", required=True, help="Write the padded checkpoint here, in the model's own format."
 )
-@click.option("--proof", metavar="FILE", help="Save the proofs that the rows never win (.npz).")
+@proof_option
 @click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
 def pad(head: Head, to, out, proof, overwrite) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""

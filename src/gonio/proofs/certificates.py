@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.proofs import observed_inputs
 from gonio.proofs.certificate_base import Certificate, CertificateError, fix
@@ -28,7 +27,7 @@ from gonio.proofs.margins import Places, beats, least_margins
 from gonio.proofs.never_below import NEAR, proven
 from gonio.proofs.rival_mean import RivalMean, beyond, exact_supremum, sums, supremum
 
-__all__ = ["Certificate", "CertificateError", "NeverTies", "NeverWins", "Ties", "Undecided", "Wins", "of_dict"]
+__all__ = ["Certificate", "CertificateError", "NeverTies", "NeverWins", "Ties", "Undecided", "Wins"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -312,20 +311,3 @@ class Undecided(Certificate):
 
     def _words(self) -> tuple[str, str]:
         return f"label {self.label}", f"wins by at most {self.bound:.3g}; {self.why}"
-
-
-KINDS: dict[str, type[Certificate]] = {c.kind: c for c in (Wins, NeverWins, Ties, NeverTies, Undecided)}
-
-
-def of_dict(values: dict[str, Any]) -> Certificate:
-    """The certificate that `to_dict` wrote."""
-    parts = dict(values)
-    kind = KINDS.get(parts.pop("kind", None))  # type: ignore[arg-type]
-    try:
-        assert kind is not None
-        return kind(**parts)
-    except (AssertionError, TypeError):
-        raise GonioError(
-            f"certificate: the entries {', '.join(map(str, values))} are not those of a certificate; "
-            f"its kinds are {', '.join(KINDS)}."
-        ) from None

@@ -16,6 +16,14 @@ from gonio.core.row_table import RowTable
 from gonio.files.read import names
 from gonio.files.read.head_draft import Draft
 
+# Inputs that have numbers of their own, and the names of these in a .npz file behind `inputs_`.
+INPUTS_WITH_ARRAYS: dict[str, tuple[Any, ...]] = {
+    "box": (_inputs.Box, "low", "high"),
+    "rmsnorm": (_inputs.AfterRMSNorm, "gain"),
+    "layernorm": (_inputs.AfterLayerNorm, "gain", "shift"),
+    "observed": (_inputs.Observed, "F"),
+}
+
 
 def npy(path: Path, tensor: str | None = None) -> Draft:
     """A table of label rows in a .npy file."""
@@ -66,13 +74,21 @@ def _draft(archive: Archive, tensor: str | None) -> Draft:
         out.decide("labels", "the array `labels` of the file")
     for part in ("link", "inputs", "trained"):
         if part in texts and not texts[part].shape:
-            value = str(archive.read(part)[()])
-            if part == "inputs" and value.startswith("observed"):
+            value: Any = str(archive.read(part)[()])
+            if part == "inputs" and value.startswith("observed:"):
                 continue  # a file must not make us open another
-            setattr(out, part, _inputs.parse(value) if part == "inputs" else value)
+            if part == "inputs":
+                value = _with_arrays(archive, value) if value in INPUTS_WITH_ARRAYS else _inputs.parse(value)
+            setattr(out, part, value)
             out.decide(part, f"the entry `{part}` of the file")
     cap = archive.entries.get("softcap")
     if cap is not None and not cap.shape and "float" in cap.dtype:
         out.softcap = float(archive.read("softcap")[()])
         out.decide("softcap", "the entry `softcap` of the file")
     return out
+
+
+def _with_arrays(archive: Archive, kind: str) -> _inputs.Inputs:
+    """Inputs of which the file holds the numbers too, as `gonio can-win --proof` writes them."""
+    of, *parts = INPUTS_WITH_ARRAYS[kind]
+    return of(*(archive.read(f"inputs_{part}") for part in parts))
