@@ -107,7 +107,7 @@ def test_audit_of_a_pair_of_files(tmp_path):
     page = tmp_path / "a.html"
     assert run("audit", *pair, "--html", page).exit_code == 0
     assert "For similar items use the projected-back cosine" in page.read_text()
-    assert "no user&#x27;s top" in page.read_text()
+    assert "no user&#39;s top" in page.read_text()
     assert run("audit", "--users", tmp_path / "u.npy", "--items", tmp_path / "none.npy").exit_code == 2
     bad = run("audit", *pair, "--popularity", tmp_path / "u.npy")
     assert bad.exit_code == 2

@@ -21,6 +21,7 @@ from gonio.cli.possible import can_tie, can_win, pad, verify
 from gonio.cli.reproducing import reproduce
 from gonio.cli.similarity import similar
 from gonio.core.errors import GonioError
+from gonio.core.version import __version__
 
 
 class _Gonio(click.Group):
@@ -43,7 +44,7 @@ class _Gonio(click.Group):
 
 
 @click.group(cls=_Gonio, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="gonio", message="gonio %(version)s")
+@click.version_option(__version__, message="gonio %(version)s")
 def main() -> None:
     """What the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
 
