@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import gonio
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, GonioError, Head, Nonnegative, Observed
 from gonio.cli import main
-from gonio.core.row_table import Affine8, Rows, Scaled
+from gonio.core.row_table import Affine8, RowTable, Scaled
 from gonio.files.write.exact_head import beside, save_exact
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import NeverTies, NeverWins, Ties, Undecided, Wins
@@ -277,10 +277,10 @@ STORED = {
     "bfloat16": W.astype(ml_dtypes.bfloat16),
     "float8": W.astype(ml_dtypes.float8_e4m3fn),
     "columns first": np.asfortranarray(W.astype(np.float32)),
-    "8 bits with scales": Rows(
+    "8 bits with scales": RowTable(
         np.arange(7 * D, dtype=np.uint8).reshape(7, D), unpack=Affine8(np.float32(0.1) * np.arange(1, 8, dtype=np.float32), np.float32(9)), kind="uint8"
     ),
-    "times a factor": Rows(W.astype(np.float32), unpack=Scaled(1 / 3), kind="float32"),
+    "times a factor": RowTable(W.astype(np.float32), unpack=Scaled(1 / 3), kind="float32"),
     "huge and tiny": W * np.logspace(-300, 300, 7)[:, None],
 }  # fmt: skip
 
