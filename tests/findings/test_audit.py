@@ -297,3 +297,21 @@ def test_inputs_narrow_what_is_possible():
     head = made(n=30, d=2)
     wide, narrow = (audit(h)["never-wins"].value for h in (head, head.replace(inputs=Nonnegative())))
     assert narrow > wide
+
+
+def test_all_pairs_are_looked_at_once(monkeypatch):
+    from gonio.diagnostics import duplicates, hubs
+    from gonio.findings import subject
+    from gonio.similarity.nearest import nearest_by_cosine
+
+    whole = []
+
+    def counted(rows, k, which=None):
+        whole.append(which is None)
+        return nearest_by_cosine(rows, k, which)
+
+    for module in (duplicates, hubs, subject):
+        monkeypatch.setattr(module, "nearest_by_cosine", counted)
+    found = audit(made(n=60, d=5))
+    assert "hubness" in {f.key for f in found.findings}
+    assert sum(whole) == 1

@@ -10,7 +10,6 @@ from gonio import diagnostics
 from gonio.findings.finding import Finding, plainly, short
 from gonio.findings.subject import Subject
 from gonio.gauge.group import SCORES
-from gonio.similarity.nearest import nearest_by_cosine
 
 SKEW, ANTIHUBS = 3.0, 0.25  # skewness of N_k and share of labels in no list from which hubs are worth a warning
 SMALL = 0.1  # below it a common offset is too small to speak of
@@ -30,7 +29,7 @@ def odd(s: Subject) -> Iterator[Finding]:
     if n > s.k + 1:
         yield from _hubs(s)
     yield from _norms(s)
-    duplicates = diagnostics.near_duplicates(h)
+    duplicates = diagnostics.near_duplicates(h, neighbours=s.lists)
     if h.link == "softmax" and n > 50:
         yield from _undertrained(s, duplicates)
     yield from _duplicates(s, duplicates)
@@ -87,8 +86,7 @@ def _once_untied(s: Subject) -> str:
 
 def _hubs(s: Subject) -> Iterator[Finding]:
     h = s.head
-    near, _ = nearest_by_cosine(h.rows, s.k)
-    r = diagnostics.hubness(h, s.k, neighbours=near)
+    r = diagnostics.hubness(h, s.k, neighbours=s.lists[:, : s.k])
     bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
     top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
     alone = f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest"

@@ -11,6 +11,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.diagnostics.duplicates import LISTED
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import Chain, Transform
 from gonio.similarity.nearest import nearest_by_cosine
@@ -79,6 +80,11 @@ class Subject:
         rng = np.random.default_rng([self.seed, n])
         more = rng.choice(alive, min(len(alive), max(0, ASKED - len(named))), replace=False)
         return np.concatenate([np.array(named, np.int64), np.sort(more)]).astype(np.int64)
+
+    @cached_property
+    def lists(self) -> Int[np.ndarray, "labels near"]:
+        """Every label's nearest by cosine: the one look at all pairs, for hubs and for near-duplicates."""
+        return nearest_by_cosine(self.head.rows, min(max(self.k, LISTED), self.head.shape[0] - 1))[0]
 
     @cached_property
     def cosine_neighbours(self) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
