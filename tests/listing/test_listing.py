@@ -14,7 +14,8 @@ from gonio import GonioError, Head, Nonnegative, label_sets, rankings
 from gonio.listing import exact_cells
 from gonio.listing.arrangement import arrange, whole_rows
 from gonio.listing.counts import count_label_sets, count_rankings
-from gonio.listing.listed import Listing, unpack
+from gonio.listing.cell_list import Listing
+from gonio.listing.packed_signs import unpack
 from tests.listing import made
 
 KNOWN = [

@@ -17,7 +17,8 @@ from numba import njit
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.listing.arrangement import Arrangement, arrange, near_unit, whole_rows
-from gonio.listing.cells import OPTIONS, UNIT
+from gonio.listing.kernel_options import OPTIONS
+from gonio.listing.kernel_options import UNIT_ROUNDOFF as UNIT
 from gonio.listing.modular import inverse_modulo, vanishes
 from gonio.listing.residues import residues
 

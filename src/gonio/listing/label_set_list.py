@@ -18,7 +18,7 @@ from gonio.core.head import Head
 from gonio.core.inputs import AllInputs
 from gonio.listing.arrangement import Arrangement, arrange, whole_rows
 from gonio.listing.counts import count_label_sets
-from gonio.listing.listed import Cursor, Listing, pack, unpack
+from gonio.listing.cell_list import Cursor, Listing, pack, unpack
 from gonio.listing.merge import merge
 from gonio.listing.pattern import LIMIT, Block, Patterns, read_as
 

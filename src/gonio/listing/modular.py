@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gonio.listing.cells import OPTIONS
+from gonio.listing.kernel_options import INNER
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def parallel(R, primes, t, D, i, j):
     """Whether rows i and j are multiples of each other at level t, modulo every prime."""
     for k in range(len(primes)):
@@ -27,7 +27,7 @@ def parallel(R, primes, t, D, i, j):
     return True
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def vanishes(R, primes, t, i, j):
     """Whether rows i and j of width 2 are multiples of each other modulo every prime."""
     for k in range(len(primes)):
@@ -39,7 +39,7 @@ def vanishes(R, primes, t, i, j):
     return True
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def inverse_modulo(a, p):
     """1 / a modulo the prime p, both whole numbers in floats."""
     x, y, u, v = np.int64(a), np.int64(p), np.int64(1), np.int64(0)

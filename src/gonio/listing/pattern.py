@@ -13,7 +13,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.listing.listed import Cursor
+from gonio.listing.cell_list import Cursor
 
 if TYPE_CHECKING:
     from jaxtyping import Integer

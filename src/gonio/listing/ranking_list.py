@@ -21,13 +21,13 @@ from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AllInputs
 from gonio.listing.arrangement import Arrangement, arrange, fractions, whole_rows
-from gonio.listing.cells import UNIT
+from gonio.listing.kernel_options import UNIT_ROUNDOFF as UNIT
 from gonio.listing.counts import count_rankings
-from gonio.listing.listed import CHECKED, SMALL, Cursor, Listing, unpack
+from gonio.listing.cell_list import CHECKED, SMALL, Cursor, Listing, unpack
 from gonio.listing.merge import merge
 from gonio.listing.pattern import LIMIT, Block, Patterns, read_as
 from gonio.listing.pieces import Piece, forest_pieces, in_order
-from gonio.listing.ranking_walk import list_orders
+from gonio.listing.generic_rankings import list_rankings
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
@@ -221,9 +221,7 @@ class Rankings(Patterns):
         out = np.empty((piece.count, len(self.ranked)), np.uint8 if len(self.ranked) <= 256 else np.int32)
         prefix = np.array(piece.prefix, np.int64).reshape(-1, 2)
         rows = np.ascontiguousarray(A[:, piece.stage :])
-        found, doubts = list_orders(
-            rows, E0, bool(self.extra), prefix, piece.high, piece.low, piece.stage == 0, True, out
-        )
+        found, doubts = list_rankings(rows, E0, bool(self.extra), prefix, piece.high, piece.low, piece.stage == 0, out)
         assert found == piece.count
         return out, doubts
 
@@ -320,7 +318,7 @@ class Rankings(Patterns):
             A, E0 = self._turned
             out = np.empty((1, len(self.ranked)), np.uint8 if len(self.ranked) <= 256 else np.int32)
             prefix = np.array(edges, np.int64).reshape(-1, 2)
-            list_orders(np.ascontiguousarray(A[:, stage:]), E0, bool(self.extra), prefix, j - 1, 1, False, True, out)
+            list_rankings(np.ascontiguousarray(A[:, stage:]), E0, bool(self.extra), prefix, j - 1, 1, False, out)
             return out
         # All forests that share all but the last edge are listed together; the one drawn is found by its place.
         *before, (j, p) = edges

@@ -19,7 +19,8 @@ from gonio.listing.arrangement import Arrangement
 from gonio.listing.braid_matrix import braid
 from gonio.listing.factor import FULL, Factor, factor, factorise
 from gonio.listing.label_set_list import LabelSets, label_sets
-from gonio.listing.listed import Listing, unpack
+from gonio.listing.cell_list import Listing
+from gonio.listing.packed_signs import unpack
 from gonio.listing.merge import merge
 
 if TYPE_CHECKING:

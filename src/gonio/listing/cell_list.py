@@ -18,7 +18,9 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.listing import degenerate_cells, exact_cells
 from gonio.listing.arrangement import Arrangement
-from gonio.listing.cells import UNIT, list_cells
+from gonio.listing.generic_cells import list_cells
+from gonio.listing.kernel_options import UNIT_ROUNDOFF as UNIT
+from gonio.listing.packed_signs import pack, unpack
 from gonio.listing.chirotope import in_general_position
 from gonio.listing.counts import count_label_sets
 from gonio.listing.pieces import SIZE, Piece, in_order, subset_pieces
@@ -153,10 +155,10 @@ class Listing:
 
     # ----- any degeneracy
 
-    def _walk(self, first: int | None, attempt: int) -> degenerate_cells.Walk:
+    def _walk(self, first: int | None, attempt: int) -> degenerate_cells.DegenerateCells:
         """The walk over the sets S whose largest row is `first` (0: the empty one; None: all)."""
         A, E0, rest, primes, C = self._ground(attempt)
-        return degenerate_cells.Walk(A, E0, rest, primes, C, -1 if first is None else first, self.tol or 0.0)
+        return degenerate_cells.DegenerateCells(A, E0, rest, primes, C, -1 if first is None else first, self.tol or 0.0)
 
     def _ground(self, attempt: int) -> tuple[np.ndarray, ...]:
         """Rows, their rounding bounds, their residues with the primes, and functionals: other ones for each attempt."""
@@ -177,14 +179,13 @@ class Listing:
         low, high = 0.0, np.inf
         for j in range(self.arrangement.planes):
             walk = self._walk(j, 0)
-            walk.block(np.zeros((0, self.words), np.uint64), False)
-            low, high = max(low, walk.seen[0]), min(high, walk.seen[1])
+            walk.count()
+            low, high = max(low, walk.gap[0]), min(high, walk.gap[1])
         return low, high
 
     def _count_piece(self, first: int) -> Iterator[int]:
-        none = np.zeros((0, self.words), np.uint64)
         for attempt in range(TRIES):
-            found, code = self._walk(first, attempt).block(none, False)
+            found, code = self._walk(first, attempt).count()
             if code == degenerate_cells.DONE:
                 yield found
                 return
@@ -225,7 +226,7 @@ class Listing:
             if code != degenerate_cells.FULL:
                 return code == degenerate_cells.DONE
 
-    def _rest(self, walk: degenerate_cells.Walk) -> Iterator[np.ndarray]:
+    def _rest(self, walk: degenerate_cells.DegenerateCells) -> Iterator[np.ndarray]:
         code = degenerate_cells.FULL
         while code == degenerate_cells.FULL:
             out = np.empty((SIZE + self.arrangement.planes + 1, self.words), np.uint64)
@@ -294,16 +295,3 @@ class Listing:
         out, unsure, at = np.empty((1, self.words), np.uint64), np.zeros((1, r), np.int64), np.zeros(1, np.int64)
         _, doubts = list_cells(A, E0, np.array(S, np.int64), 1, 1, False, out, unsure, at)
         return pack(np.array([self._exact_cell(0, list(S))]) > 0)[0] if doubts else out[0]
-
-
-def pack(bits: np.ndarray) -> np.ndarray:
-    """Rows of booleans as 64-bit words, bit i of the row in bit i % 64 of word i // 64."""
-    n = bits.shape[1]
-    padded = np.zeros((len(bits), (n + 63) // 64 * 64), bool)
-    padded[:, :n] = bits
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-
-
-def unpack(words: np.ndarray, n: int) -> np.ndarray:
-    """Packed words as rows of n booleans."""
-    return np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")[:, :n].astype(bool)
