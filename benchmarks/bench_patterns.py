@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import Case
 from gonio import Head, label_sets, rankings
 from gonio.listing import cells
-from gonio.listing.chirotope import minor_signs
+from gonio.listing.oriented_matroid import minor_signs
 from gonio.listing.listed import Listing
 from gonio.listing.reconstruct import cosines, factor
 from gonio.papers import reconstruction_grid

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gonio import GonioError, Head, label_sets, rankings, remedies
 from gonio.listing.arrangement import arrange, whole_rows
-from gonio.listing.chirotope import chirotope, exact_sign, in_general_position, minor_signs, same_matroid
+from gonio.listing.oriented_matroid import chirotope, exact_sign, in_general_position, minor_signs, same_matroid
 from gonio.listing.reconstruct import (
     cosines,
     cosines_of_differences,

@@ -21,10 +21,10 @@ from gonio.listing.arrangement import Arrangement
 from gonio.listing.generic_cells import list_cells
 from gonio.listing.kernel_options import UNIT_ROUNDOFF as UNIT
 from gonio.listing.packed_signs import pack, unpack
-from gonio.listing.chirotope import in_general_position
+from gonio.listing.oriented_matroid import in_general_position
 from gonio.listing.counts import count_label_sets
 from gonio.listing.pieces import SIZE, Piece, in_order, subset_pieces
-from gonio.listing.residues import residues
+from gonio.listing.modular import rows_modulo_primes
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
@@ -169,7 +169,7 @@ class Listing:
             if self.tol is not None:
                 ground = a.A, np.zeros(a.planes), np.zeros((0, r, a.planes)), np.zeros(0), C
             else:
-                ground = a.A, np.abs(a.A).max(axis=1) * UNIT, *residues(a, attempt), C
+                ground = a.A, np.abs(a.A).max(axis=1) * UNIT, *rows_modulo_primes(a, attempt), C
             self._grounds[attempt] = ground
         return self._grounds[attempt]
 

@@ -24,7 +24,7 @@ from numba import njit
 
 from gonio.listing.generic_walk import Levels
 from gonio.listing.kernel_options import INNER, UNIT_ROUNDOFF
-from gonio.listing.modular import inverse_modulo
+from gonio.listing.modular import eliminate_modulo
 from gonio.listing.packed_signs import NO_BITS, ONE
 
 DONE, FULL, DOUBT, UNLUCKY, BROKEN = 0, 1, 2, 3, 4  # how a block ended, or why a row was not added
@@ -167,28 +167,6 @@ def _eliminate(levels, t, j, column):
     for i in range(len(size)):
         next_bound[i] = (next_bound[i] + UNIT_ROUNDOFF * size[i]) * (1 + 8 * UNIT_ROUNDOFF)
     size[j] = next_bound[j] = 0.0
-
-
-@njit(**INNER)
-def eliminate_modulo(here, below, j, column, width, prime):
-    """The rows of the next level modulo a prime: here[:, i] - (here[:, j] / pivot) here[column, i], `column` left out."""
-    inverse, pivot_row, kept = inverse_modulo(here[column, j], prime), here[column], 0
-    for c in range(width):
-        if c == column:
-            continue
-        row, next_row = here[c], below[kept]
-        factor = row[j] * inverse
-        factor -= np.floor(factor / prime) * prime
-        reciprocal = 1 / prime
-        for i in range(len(row)):
-            product = factor * pivot_row[i]
-            product -= np.floor(product * reciprocal) * prime  # in [-p, p]: the quotient may be off by one
-            x = row[i] - product
-            x += prime if x < 0 else 0.0
-            x -= prime if x >= prime else 0.0
-            x += prime if x < 0 else 0.0
-            next_row[i] = x
-        kept += 1
 
 
 @njit(**INNER)

@@ -48,8 +48,9 @@ def list_cells(A, E0, prefix, high, low, with_leaves, out, unsure, unsure_at):
     of 64 bits each. unsure, unsure_at: the rows of S of a cell in doubt, -1 after the last, and its place in `out`.
     """
     n, words = len(A), out.shape[1]
-    edges = np.full((len(prefix), 2), n + 2)  # the origin comes after n rows and two functionals
-    edges[:, 0] = prefix
+    edges = np.empty((len(prefix), 2), np.int64)
+    for k in range(len(prefix)):
+        edges[k, 0], edges[k, 1] = prefix[k], n + 2  # the origin comes after n rows and two functionals
     levels, fixed = start(A, E0, 0, edges, high, low)
     width = levels.rows.shape[2]
     masks = Masks(row_bits(n, width), np.zeros(words, np.uint64), np.zeros((words, width), np.uint64))

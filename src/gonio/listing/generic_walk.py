@@ -76,7 +76,7 @@ def new_levels(rank, items, functionals, reference):
         np.zeros((rank, width)),
         np.zeros((rank, width)),
         np.zeros(rank, np.int64),
-        np.full(rank, origin),
+        np.zeros(rank, np.int64) + origin,
         np.zeros(rank, np.int64),
         np.zeros(rank, np.int64),
         np.zeros(rank),

@@ -23,7 +23,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.listing.chirotope import chirotope
+from gonio.listing.oriented_matroid import chirotope
 
 if TYPE_CHECKING:
     from gonio.listing.pattern import Patterns

@@ -11,7 +11,7 @@ import numpy as np
 
 from gonio.core.parallel import in_threads
 from gonio.listing.braid_matrix import braid
-from gonio.listing.chirotope import aligned, minor_signs
+from gonio.listing.oriented_matroid import aligned, minor_signs
 from gonio.listing.reconstruct import cosines, factor
 
 
