@@ -11,6 +11,8 @@ the ranking, and that no other differences vanish there.
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 from numba import njit
 
@@ -130,3 +132,20 @@ def _rank(key, near, by_place, ranking):
     for i in range(n - 1):
         close += by_place[i] - by_place[i + 1] <= near
     return close
+
+
+def random_forest(rng: random.Random, labels: int, rank: int, least: int) -> list[tuple[int, int]]:
+    """Fewer than `rank` edges (j, p), p < j, least <= j, falling j; every such forest has the same chance."""
+    counts = [[1] + [0] * (rank - 1)]  # [i][k]: forests with k edges on the labels least, .., least + i - 1
+    for j in range(least, labels):
+        counts.append([counts[-1][k] + (j * counts[-1][k - 1] if k else 0) for k in range(rank)])
+    at, k = rng.randrange(sum(counts[-1])), 0
+    while at >= counts[-1][k]:
+        at, k = at - counts[-1][k], k + 1
+    edges = []
+    for j in range(labels - 1, least - 1, -1):
+        without = counts[j - least][k]
+        if k and rng.randrange(counts[j - least + 1][k]) >= without:
+            edges.append((j, rng.randrange(j)))
+            k -= 1
+    return edges

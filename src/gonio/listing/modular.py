@@ -96,7 +96,7 @@ def inverse_modulo(a, p):
 
 @njit(**INNER)
 def eliminate_modulo(here, below, j, column, width, prime):
-    """The rows of the next level modulo a prime: here[:, i] - (here[:, j] / pivot) here[column, i], `column` left out."""
+    """The next level modulo a prime: below = here[c] - (here[c, j] / here[column, j]) here[column] for all other c."""
     inverse, pivot_row, kept = inverse_modulo(here[column, j], prime), here[column], 0
     for c in range(width):
         if c == column:
