@@ -17,10 +17,11 @@ import numpy as np
 
 from benchmarks import Case
 from gonio import Head, label_sets, rankings
-from gonio.listing import cells
-from gonio.listing.chirotope import minor_signs
-from gonio.listing.listed import Listing
-from gonio.listing.reconstruct import cosines, factor
+from gonio.listing import generic_cells, generic_walk, kernel_options, packed_signs
+from gonio.listing.cell_list import CellList
+from gonio.listing.gram_factor import rows_from_gram
+from gonio.listing.oriented_matroid import minor_signs
+from gonio.listing.reconstruct import cosines
 from gonio.papers import reconstruction_grid
 from gonio.papers.invariance_table import braid
 from gonio.proofs.comparisons import NOBODY, ZERO
@@ -156,11 +157,11 @@ def cases(toy: bool) -> Iterator[Case]:
         repeats=1 if toy else 3,
     )
     n, d = (12, 4) if toy else (45, 7)
-    L = Listing(_arranged(rng.normal(size=(n, d))), general=True)
+    L = CellList(_arranged(rng.normal(size=(n, d))), general=True)
     yield Case(
         f"listing {L.count:,} cells with all cores against one thread",
         lambda: sum(len(b) for b, _ in L.blocks()),
-        lambda: sum(len(b) for p in L._general_pieces() for b in L._general_piece(p)),
+        lambda: sum(len(b) for p in L._generic_pieces() for b in L._generic_piece(p)),
         lambda ours, theirs: ours == theirs == L.count,
         most=1 / 1.8 if not toy else 100,
         repeats=1 if toy else 9,
@@ -168,10 +169,10 @@ def cases(toy: bool) -> Iterator[Case]:
     )
     quick = _without_bounds()
     n, d = (12, 4) if toy else (30, 7)
-    P = Listing(_arranged(rng.normal(size=(n, d))), general=True)
+    P = CellList(_arranged(rng.normal(size=(n, d))), general=True)
     yield Case(
         f"{P.count:,} cells of {n} x {d} with proven signs against the same walk without bounds",
-        lambda: _walk(P, cells.list_cells),
+        lambda: _walk(P, generic_cells.list_cells),
         lambda: _walk(P, quick),
         lambda ours, theirs: all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)),
         most=1.25 if not toy else 100,
@@ -188,38 +189,40 @@ def _arranged(W: np.ndarray):
     return arrange(whole_rows(W))
 
 
-BOUNDS = ("doubt |=", "mk[j] =", "mk[j] +=", "g = mk[j]", "g0[j] =", "mt[j] =", "g = abs(X)", "wrong |= M",
-          "x = abs(qp", "en[i] =", "en[j] =", "later[i] =", "wide = max", "worst = max")  # fmt: skip
+BOUNDS = ("doubt |= near", "terms[i]", "terms_leaf[i]", "next_bound[", "next_size[", "after =", "size = max",
+          "error = max", "levels.terms[")  # fmt: skip
 
 
 def _without_bounds() -> Callable:
-    """`cells.list_cells` with every line struck out that only tells signs from zero."""
-    lines = []
-    for line in inspect.getsource(cells).replace('"cache": True, ', "").splitlines():
+    """`generic_cells.list_cells` with every line struck out that only tells signs from zero."""
+    modules = (kernel_options, packed_signs, generic_walk, generic_cells)
+    imports = r"from (gonio|__future__)\S* import (\([^)]*\)|.*)"
+    source = "\n".join(re.sub(imports, "", inspect.getsource(m)) for m in modules)
+    lines = ["from __future__ import annotations"]
+    for line in source.replace('"cache": True, ', "").splitlines():
         bare = line.lstrip()
-        struck = bare.startswith(BOUNDS)
-        lines.append(line[: len(line) - len(bare)] + "pass" if struck else re.sub(r"if z != .*:", "if False:", line))
+        lines.append(line[: len(line) - len(bare)] + "pass" if bare.startswith(BOUNDS) else line)
     room: dict = {"__name__": "without_bounds"}
     exec(compile("\n".join(lines), "without_bounds", "exec"), room)
     return room["list_cells"]
 
 
-def _walk(L: Listing, kernel: Callable) -> list[np.ndarray]:
+def _walk(L: CellList, kernel: Callable) -> list[np.ndarray]:
     """The blocks of a listing by a kernel, in one thread."""
-    A, E0, _ = L._turned
+    A, bounds, _ = L._rotated
     blocks = []
-    for p in L._general_pieces():
+    for p in L._generic_pieces():
         out = np.empty((p.count, L.words), np.uint64)
-        unsure, at = np.zeros((4096, A.shape[1] - p.stage), np.int64), np.zeros(4096, np.int64)
+        unsure, at = np.zeros((4096, A.shape[1] - p.stage - 1), np.int64), np.zeros(4096, np.int64)
         rows = np.ascontiguousarray(A[:, p.stage :])
-        kernel(rows, E0, np.array(p.prefix, np.int64), p.high, p.low, p.stage == 0, out, unsure, at)
+        kernel(rows, bounds, np.array(p.prefix, np.int64), p.high, p.low, p.stage == 0, out, unsure, at)
         blocks.append(out)
     return blocks
 
 
 def _papers(run: reconstruction_grid.Run) -> bool:
     W = reconstruction_grid.rows(run)
-    L = factor(cosines(W) if run.cosine else W @ W.T)
+    L = rows_from_gram(cosines(W) if run.cosine else W @ W.T)
     a, b = determinants(W), determinants(L)
     return bool((a * a[np.flatnonzero(a)[0]] == b * b[np.flatnonzero(b)[0]]).all())
 
@@ -263,7 +266,7 @@ def _others(name: str, W: np.ndarray) -> Iterator[Case]:
     times = 20  # theirs takes seconds, ours about a millisecond
 
     def ours() -> list[int]:
-        return [2 * sum(len(b) for b, _ in Listing(_arranged(W.astype(float))).blocks()) for _ in range(times)]
+        return [2 * sum(len(b) for b, _ in CellList(_arranged(W.astype(float))).blocks()) for _ in range(times)]
 
     def same(mine: list[int], theirs: int) -> bool:
         return mine == [theirs] * times

@@ -13,8 +13,9 @@ from hypothesis.extra import numpy as hnp
 from gonio import GonioError, Head, Nonnegative, label_sets, rankings
 from gonio.listing import exact_cells
 from gonio.listing.arrangement import arrange, whole_rows
+from gonio.listing.cell_list import CellList
 from gonio.listing.counts import count_label_sets, count_rankings
-from gonio.listing.listed import Listing, unpack
+from gonio.listing.packed_signs import unpack
 from tests.listing import made
 
 KNOWN = [
@@ -75,7 +76,7 @@ def test_label_sets_with_a_bias_are_an_affine_arrangement(n, d, count):
     assert len(np.unique(array, axis=0)) == len(array) == sets.count == count == count_label_sets(n, d, bias=True)
 
 
-FACTS_4_4 = {
+WITHOUT_BIAS = {
     3: [2, 6], 4: [2, 12, 24], 5: [2, 20, 72, 120], 6: [2, 30, 172, 480, 720], 7: [2, 42, 352, 1512, 3600, 5040],
     8: [2, 56, 646, 3976, 14184, 30240, 40320],
     10: [2, 90, 1742, 18990, 128288, 557640, 1575648, 2903040, 3628800],
@@ -91,7 +92,7 @@ WITH_BIAS = {
 
 @pytest.mark.theorem("COV67.rankings")
 def test_the_closed_form_gives_the_published_table_of_rankings():
-    for n, row in FACTS_4_4.items():
+    for n, row in WITHOUT_BIAS.items():
         assert [count_rankings(n, d) for d in range(1, n)] == row
     for n, row in WITH_BIAS.items():
         assert [count_rankings(n, d, bias=True) for d in range(1, n)] == row
@@ -156,10 +157,10 @@ def test_the_quick_walk_lists_what_exact_arithmetic_lists_with_points_inside(W, 
     a = arrange(whole_rows(W))
     if a.rank < 2:
         return
-    quick = Listing(a, general=False)
+    quick = CellList(a, general=False)
     cells = {tuple(unpack(w[None], a.planes)[0].tolist()) for words, _ in quick.blocks() for w in words}
     exact = {}
-    for signs, point in exact_cells.cells(a.whole, exact_cells.functionals(a.rank, seed), points=True):
+    for signs, point in exact_cells.cells(a.whole, exact_cells.random_functionals(a.rank, seed), points=True):
         assert all(
             sum(x * y for x, y in zip(row, point, strict=True)) * s > 0 for row, s in zip(a.whole, signs, strict=True)
         )
@@ -188,7 +189,7 @@ def test_floats_of_every_size_are_the_rationals_they_are():
     W[5] = W[1] + W[3]  # a rounded sum: only nearly in their span
     sets = label_sets(sigmoid(W))
     a = arrange(whole_rows(W))
-    exact = {tuple(s) for s, _ in exact_cells.cells(a.whole, exact_cells.functionals(a.rank))}
+    exact = {tuple(s) for s, _ in exact_cells.cells(a.whole, exact_cells.random_functionals(a.rank))}
     assert len(sets) == 2 * len(exact)
 
 
@@ -327,7 +328,7 @@ def test_draws_are_uniform(patterns):
 
 
 def test_a_draw_from_a_head_that_cannot_be_listed():
-    sets = Listing(arrange(whole_rows(np.random.default_rng(1).normal(size=(90, 12)))), general=True)
+    sets = CellList(arrange(whole_rows(np.random.default_rng(1).normal(size=(90, 12)))), general=True)
     words = sets.draw(random.Random(0), 20)
     assert words.shape == (20, 2)
     W = np.random.default_rng(1).normal(size=(90, 12))

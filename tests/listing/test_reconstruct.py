@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gonio import GonioError, Head, label_sets, rankings, remedies
-from gonio.listing.arrangement import arrange, whole_rows
-from gonio.listing.chirotope import chirotope, exact_sign, in_general_position, minor_signs, same_matroid
+from gonio.listing.gram_factor import rows_from_gram
+from gonio.listing.oriented_matroid import minor_signs
 from gonio.listing.reconstruct import (
     cosines,
     cosines_of_differences,
-    factor,
     head_from_cosines,
     head_from_cosines_of_differences,
     label_sets_from_cosines,
@@ -123,39 +122,6 @@ def test_the_papers_whole_verification_grid_passes():
     assert reconstruction_grid.verify_grid() == (200, 200)
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(1, 7), d=st.integers(1, 4))
-def test_the_chirotope_is_the_sign_of_every_determinant(seed, n, d):
-    from itertools import combinations
-
-    M = np.random.default_rng(seed).integers(-2, 3, size=(n, d))
-    a = arrange(whole_rows(M))
-    if a.rank == 0:
-        assert len(chirotope(M)) == 0
-        return
-    cut = M[:, list(a.columns)].tolist()
-    naive = np.array([exact_sign([tuple(cut[i]) for i in s]) for s in combinations(range(n), a.rank)])
-    first = naive[np.flatnonzero(naive)[0]]
-    assert np.array_equal(chirotope(M), naive * first)
-    if np.linalg.matrix_rank(M) == d:
-        assert np.array_equal(np.abs(minor_signs(M.astype(float))), np.abs(naive))
-    proper = [exact_sign([a.whole[i] for i in s]) != 0 for s in combinations(range(a.planes), a.rank)]
-    assert in_general_position(a) == all(proper)
-
-
-def test_two_heads_have_one_matroid_iff_they_have_the_same_label_sets():
-    rng = np.random.default_rng(1)
-    W = rng.normal(size=(8, 3))
-    assert same_matroid(W, rng.uniform(0.5, 2, size=(8, 1)) * W @ rng.normal(size=(3, 3))).same
-    moved = same_matroid(W, rng.normal(size=(8, 3)))
-    assert not moved.same
-    assert len(moved.where) == 3
-    assert "different" in repr(moved)
-    assert same_matroid(W, W @ np.diag([1.0, 2, 3]), eps=1e-10).same
-    with pytest.raises(GonioError, match="as many"):
-        same_matroid(W, W[:5])
-
-
 @pytest.mark.theorem("GRIV24.dft")
 @pytest.mark.theorem("GRIV24.rule")
 @pytest.mark.parametrize(("n", "k", "count"), [(8, 1, 58), (8, 2, 198), (10, 2, 512), (5, 0, 2), (7, 3, 128)])
@@ -258,8 +224,8 @@ def test_cosines_of_no_differences_are_refused():
         (lambda: remedies.dft(5, 1, slack=np.ones((3, 1))), "shape"),
         (lambda: cosines(np.zeros((2, 2))), "zero"),
         (lambda: cosines_of_differences(np.ones((2, 2))), "equal rows"),
-        (lambda: factor(np.array([[1.0, 2], [2, 1]])), "none below 0"),
-        (lambda: factor(np.ones((2, 3))), "symmetric"),
+        (lambda: rows_from_gram(np.array([[1.0, 2], [2, 1]])), "none below 0"),
+        (lambda: rows_from_gram(np.ones((2, 3))), "symmetric"),
         (lambda: rankings_from_cosines(np.eye(4)), "differences of n labels"),
         (lambda: minor_signs(np.ones((200, 40))), "minors"),
     ],

@@ -1,14 +1,10 @@
 """Cells of any central arrangement, however degenerate, each listed once, without search (numba).
 
-The walk of `cells` with the closures kept: S = {j1 < .. < jk} counts iff min(closure{jt, .., jk}) = jt for every t
-and 0 is in none of them. Rows that vanish together with S take their signs from the row of S that made them vanish.
+The cells of the sets S of `degenerate_walk`, by the bijection of `generic_walk`. Rows outside the closure of S take
+their sign at the point u of S; those in it take their sign from the row of S that made them vanish. Where S, a_0 and a
+row vanish together, the row is a multiple of a_0 on the subspace of S and takes the sign of that multiple.
 
-Whether a row vanishes is decided exactly: it must be zero within its rounding bound, and zero modulo primes whose
-product exceeds every minor of the whole-number rows (Hadamard). Residues are kept in floats, whose products of two
-26-bit numbers are exact. Signs come from the float rows and their running bound; the walk stops where one is in doubt.
-
-With a tolerance instead of primes, a row vanishes where it is below `tol`; `seen` then holds the largest value taken
-for zero and the smallest taken as it is, so that a caller can see whether the two are far apart.
+Signs come from the float rows and their running bound; the walk stops where one is in doubt.
 """
 
 from __future__ import annotations
@@ -16,348 +12,286 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gonio.listing.cells import FAINT, NONE, ONE, OPTIONS, UNIT, coordinates, padded, signs
+from gonio.listing.degenerate_walk import DONE, DOUBT, FULL, UNLUCKY, ClosureWalk, next_set, take_for_zero
 from gonio.listing.elimination import null_vector, solve
-from gonio.listing.modular import inverse_modulo, parallel, vanishes
+from gonio.listing.generic_walk import bound_at, largest_of_plane, leaf_coordinates, new_levels
+from gonio.listing.kernel_options import DOUBTFUL, INNER, OPTIONS, UNIT_ROUNDOFF
+from gonio.listing.modular import parallel, vanishes
+from gonio.listing.packed_signs import NO_BITS, ONE, row_bits, signs_at
 
-DONE, FULL, DOUBT, UNLUCKY = 0, 1, 2, 3
+__all__ = ["DONE", "DOUBT", "FULL", "UNLUCKY", "DegenerateCells"]
+ALL_SETS = -1
 
 
-class Walk:
-    """The state of one walk, kept from block to block: begin at the largest row `first` of S (0: the empty S.
+class DegenerateCells:
+    """The cells with + on row 0, block by block; the walk is kept from one block to the next.
 
-    -1: all).
+    rows, bounds: the float rows and their rounding bounds; residues, primes: the same modulo primes; functionals: c_1,
+    .., c_r, generic; first: only sets S with this largest row (0: the empty S; ALL_SETS); tol: instead of primes.
     """
 
-    def __init__(self, A, E0, residues, primes, C, first: int, tol: float) -> None:
-        n, r = A.shape
-        K, words, ld = len(primes), (n + 63) // 64, padded(n + len(C))
-        self.Q = np.zeros((r, r, ld))
-        self.Q[0, :, :n] = A.T
-        self.Q[0, :, n : n + len(C)] = C.T
-        self.E = np.zeros((r, ld))
-        self.E[0, :n] = E0
-        self.R = np.zeros((r, K, r, n))
-        self.R[0] = residues
-        self.primes = np.asarray(primes, np.float64)
-        self.masks = np.zeros((4, r + 1, words), np.uint64)  # closure, seen, class members along / against their row
-        self.ints = np.zeros((4, r + 1), np.int64)  # next row, limit, row, pivot column
-        self.ints[0, 0] = 1
-        self.ints[1, 0] = n
-        self.pivot = np.ones(r + 1)
-        self.now = np.array([0, 1, first], np.int64)  # level, entering it, the first row
-        self.seen = np.array([0.0, np.inf])
-        self.tol = tol
-        self.n = n
-
-    def block(self, out: np.ndarray, store: bool = True) -> tuple[int, int]:
-        """Go on until `out` is full or the walk ends: (cells, DONE, FULL, DOUBT or UNLUCKY)."""
-        return _go_on(
-            self.Q, self.E, self.R, self.primes, self.masks, self.ints, self.pivot, self.now, self.seen, self.tol,
-            self.n, out, store,
+    def __init__(self, rows, bounds, residues, primes, functionals, first: int = ALL_SETS, tol: float = 0.0) -> None:
+        n, rank = rows.shape
+        words = (n + 63) // 64
+        levels = new_levels(rank, n, len(functionals), 0)
+        levels.rows[0, :, :n] = rows.T
+        levels.rows[0, :, n : n + len(functionals)] = functionals.T
+        levels.bound[0, :n] = bounds
+        by_level = np.zeros((rank, len(primes), rank, n))
+        by_level[0] = residues
+        sets = [np.zeros((rank, words), np.uint64) for _ in range(4)]
+        next_row, end = np.ones(rank, np.int64), np.full(rank, n)
+        self._walk = ClosureWalk(
+            levels, by_level, np.asarray(primes, np.float64), row_bits(n, levels.rows.shape[2]), *sets, next_row, end,
+            tol, np.zeros(1), np.full(1, np.inf), np.zeros(words, np.uint64), np.zeros(words, np.uint64),
+            np.zeros((rank + 1, rank + 2)), np.zeros(rank + 1, np.int64), np.zeros(rank + 1),
         )  # fmt: skip
+        self._first = first
+        self._level = 0
+
+    def block(self, out: np.ndarray) -> tuple[int, int]:
+        """Write packed cells until `out` is full or the walk ends: (cells, DONE, FULL, DOUBT or UNLUCKY)."""
+        found, status, self._level = _list_block(self._walk, self._level, self._first, True, out)
+        return found, status
+
+    def count(self) -> tuple[int, int]:
+        """Go through the rest of the walk without writing: (cells, DONE, DOUBT or UNLUCKY)."""
+        found, status, self._level = _list_block(self._walk, self._level, self._first, False, _NOWHERE)
+        return found, status
+
+    @property
+    def gap(self) -> tuple[float, float]:
+        """With a tolerance: the largest value taken for zero and the smallest taken as it is, so far."""
+        return float(self._walk.largest_zero[0]), float(self._walk.smallest_kept[0])
+
+
+_NOWHERE = np.zeros((0, 0), np.uint64)
 
 
 @njit(**OPTIONS)
-def _node(Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, be, y, size, order, out, pos):
-    """The cell of S itself, |S| = t < r - 1: far out where S, a_0, c_1, .. vanish. True where a sign is in doubt."""
-    D = r - t
-    q, F = Q[t], masks[0, t]
-    doubt = False
-    for a in range(D - 1):
-        i = 0 if a == 0 else n + a - 1
-        s = 0.0
-        for c in range(D):
-            s = max(s, abs(q[c, i]))
-        for c in range(D):
-            M[a, c] = q[c, i] / s
-    null_vector(M, D - 1, D, z, order)
-    s, m = 0.0, 0.0
-    for c in range(D):
-        s += q[c, n + D - 2] * z[c]
-        m += abs(q[c, n + D - 2] * z[c])
-    doubt |= abs(s) <= FAINT * m
-    far = 0.0
-    for c in range(D):
-        z[c] = -z[c] if s > 0 else z[c]
-        far += abs(z[c])
-    pc = 0
-    for c in range(D):
-        if abs(q[c, 0]) > abs(q[pc, 0]):
-            pc = c
-    for w in range(out.shape[1]):
-        out[pos, w] = NONE
-    out[pos, 0] = ONE
-    for i in range(1, n):
-        if F[i >> 6] & (ONE << np.uint64(i & 63)):
-            continue
-        s, m = 0.0, 0.0
-        for c in range(D):
-            s += q[c, i] * z[c]
-            m += abs(q[c, i] * z[c])
-        if tol > 0:
-            # Along a_0 up to the tolerance: the part of row i off row 0.
-            off, f = 0.0, q[pc, i] / q[pc, 0]
-            for c in range(D):
-                off = max(off, abs(q[c, i] - f * q[c, 0]))
-            if off <= tol:
-                seen[0] = max(seen[0], off)
-                s = f
-            else:
-                seen[1] = min(seen[1], off)
-        elif abs(s) <= E[t, i] * far + (D + 2) * UNIT * m:
-            if parallel(R, primes, t, D, i, 0) and abs(q[pc, i]) > E[t, i]:
-                s = q[pc, i] * q[pc, 0]
-            else:
-                doubt = True
-        if s > 0:
-            out[pos, i >> 6] |= ONE << np.uint64(i & 63)
+def _list_block(walk, t, first, store, out):
+    """The cells from the set of level t on, that set included: (cells, how it ended, the level to go on from)."""
+    n, rank = walk.residues.shape[3], len(walk.levels.rows)
+    found = 0
+    while t >= 0:
+        if store and found + n + 1 > len(out):
+            return found, FULL, t
+        if t > 0 or first <= 0:
+            if store and _ray_cell(walk, t, out[found]):
+                return found, DOUBT, t
+            found += 1
+        if t == rank - 2 and (t > 0 or first != 0):
+            only = first if t == 0 and first > 0 else 0
+            found, status = _leaf_cells(walk, t, only, store, out, found)
+            if status != DONE:
+                return found, status, t
+        t, status = next_set(walk, t, first)
+        if status != DONE:
+            return found, status, t
+    return found, DONE, -1
+
+
+@njit(**INNER)
+def _ray_cell(walk, t, cell):
+    """The cell of S itself, |S| = t < r-1: far out where S, a_0, c_1, .. vanish. True where a sign is in doubt."""
+    doubt = _ray_direction(walk, t)
+    doubt |= _signs_in_direction(walk, t, cell)
     if t > 0:
-        for c in range(D):
-            for m_ in range(D):
-                S[c, m_] = q[c, 0 if m_ == 0 else n + m_ - 1]
-            S[c, D] = q[c, n + D - 1]
-        solve(S, D, be)
-        for k in range(t - 1, -1, -1):
-            qp = Q[k, col[k]]
-            v = qp[n + D - 1]
-            m = abs(v)
-            for q in range(D):
-                i = 0 if q == 0 else n + q - 1
-                v -= be[q] * qp[i]
-                m += abs(be[q] * qp[i])
-            for q in range(k + 1, t):
-                v -= y[q] * qp[row[q]]
-                m += size[q] * abs(qp[row[q]])
-            size[k] = m / abs(pivot[k])
-            doubt |= abs(v) <= FAINT * m
-            y[k] = v / pivot[k]
-            for w in range(out.shape[1]):
-                out[pos, w] |= masks[2, k, w] if y[k] > 0 else masks[3, k, w]
+        doubt |= _signs_of_closure(walk, t, cell)
     return doubt
 
 
-@njit(**OPTIONS)
-def _go_on(Q, E, R, primes, masks, ints, pivot, now, seen, tol, n, out, store):
-    r = Q.shape[0]
-    K = len(primes)
-    words = masks.shape[2]
-    ld = Q.shape[2]
-    nxt, lim, row, col = ints[0], ints[1], ints[2], ints[3]
-    M = np.zeros((r + 1, r + 1))
-    S = np.zeros((r + 1, r + 2))
-    z = np.zeros(r + 1)
-    be = np.zeros(r + 1)
-    y = np.zeros(r + 1)
-    order = np.zeros(r + 1, np.int64)
-    own = np.zeros((words, n), np.uint64)
-    Y = np.zeros((r, n))
-    T = np.zeros((r, n))
-    first = np.zeros(n)
-    size = np.zeros(ld)
-    zero = np.zeros(words, np.uint64)
-    along = np.zeros(words, np.uint64)
-    inverse = np.zeros(K)
-    bits = np.zeros(ld, np.uint64)
-    for i in range(n):
-        bits[i] = ONE << np.uint64(i & 63)
-    pos = 0
-    t = now[0]
-    only = now[2]
-    while t >= 0:
-        if now[1]:
-            if store and pos + n + 1 > len(out):
-                now[0] = t
-                return pos, FULL
-            now[1] = 0
-            if t > 0 or only <= 0:
-                if store and _node(
-                    Q, E, R, primes, masks, row, col, pivot, t, n, r, tol, seen, M, S, z, be, y, size, order, out, pos,
-                ):  # fmt: skip
-                    return pos, DOUBT
-                pos += 1
-            if t == 0 and only == 0:
-                break
-            if t == r - 2:
-                m = lim[t]
-                q0, q1, e, F = Q[t, 0], Q[t, 1], E[t], masks[0, t]
-                a0, a1 = q0[0], q1[0]
-                if store:
-                    coordinates(Q, col, row, pivot, bits, t, n, 0, m, Y, T, first, size, own)
-                for w in range(words):
-                    masks[1, t, w] = F[w]
-                wide, worst = 0.0, 0.0  # one bound for all rows: they have about one length
-                for i in range(n):
-                    wide = max(wide, abs(q0[i]) + abs(q1[i]))
-                    worst = max(worst, e[i])
-                for j in range(1, m):
-                    if masks[1, t, j >> 6] & bits[j]:
-                        continue
-                    a, b, ej = q0[j], q1[j], e[j]
-                    length = abs(a) + abs(b)
-                    v0 = a0 * b - a1 * a
-                    sign = -1.0 if v0 < 0 else 1.0
-                    bound = tol * length if tol > 0 else worst * (length + 2 * ej) + wide * (ej + 2 * UNIT * length)
-                    for w in range(words):
-                        lo, hi = 64 * w, min(ld, 64 * w + 64)
-                        p, zz = signs(q0[lo:hi], q1[lo:hi], sign * a, sign * b, bound, bits[lo:hi])
-                        zz &= ~F[w]
-                        if tol > 0:
-                            for i in range(lo, min(n, hi)):
-                                if i != j and not F[w] & bits[i]:
-                                    v = abs(q0[i] * b - q1[i] * a) / length
-                                    if zz & bits[i]:
-                                        seen[0] = max(seen[0], v)
-                                    else:
-                                        seen[1] = min(seen[1], v)
-                        elif zz:
-                            for i in range(lo, hi):
-                                if i != j and zz & bits[i] and not vanishes(R, primes, t, i, j):
-                                    v = abs(q0[i] * b - q1[i] * a)
-                                    mine = abs(q0[i]) + abs(q1[i])
-                                    if v <= e[i] * (length + 2 * ej) + (ej + 2 * UNIT * length) * mine:
-                                        return pos, DOUBT
-                                    zz &= ~bits[i]
-                        zero[w] = zz
-                        masks[1, t, w] |= zz
-                        if store:
-                            out[pos, w] = p & ~(F[w] | zz)
-                    # A leaf that vanishes together with row 0 is none of ours.
-                    broken = zero[0] & ONE != NONE
-                    if broken or (t == 0 and only > 0 and j != only):
-                        continue
-                    if store:
-                        if T[0, j] == np.inf or T[0, j] != T[0, j]:
-                            return pos, DOUBT
-                        for w in range(words):
-                            along[w] = NONE
-                        for i in range(j, n):
-                            if zero[i >> 6] & bits[i]:
-                                if i != j and tol == 0 and abs(q0[i]) + abs(q1[i]) <= 2 * e[i]:
-                                    return pos, DOUBT
-                                if q0[i] * a + q1[i] * b > 0:
-                                    along[i >> 6] |= bits[i]
-                        for w in range(words):
-                            out[pos, w] |= along[w] if Y[t, j] > 0 else zero[w] & ~along[w]
-                            for k in range(t):
-                                out[pos, w] |= masks[2, k, w] if Y[k, j] > 0 else masks[3, k, w]
-                    pos += 1
-                t -= 1
-                continue
-        j = nxt[t]
-        while j < lim[t] and masks[1, t, j >> 6] & (ONE << np.uint64(j & 63)):
-            j += 1
-        if j >= lim[t] or (t == 0 and only > 0 and j > only):
-            t -= 1
+@njit(**INNER)
+def _place(walk, m):
+    """Where the rows hold a_0 (m = 0) and c_m."""
+    return 0 if m == 0 else walk.levels.functional + m - 1
+
+
+@njit(**INNER)
+def _ray_direction(walk, t):
+    """walk.direction: where a_0 = c_1 = .. = c_{D-2} = 0 > c_{D-1}, D = r - t. True where its sign is in doubt."""
+    rows, direction = walk.levels.rows[t], walk.direction
+    width = len(rows) - t
+    for m in range(width - 1):
+        i, largest = _place(walk, m), 0.0
+        for c in range(width):
+            largest = max(largest, abs(rows[c, i]))
+        for c in range(width):
+            walk.system[m, c] = rows[c, i] / largest
+    null_vector(walk.system, width - 1, width, direction, walk.order)
+    last, value, terms = _place(walk, width - 1), 0.0, 0.0
+    for c in range(width):
+        value += rows[c, last] * direction[c]
+        terms += abs(rows[c, last] * direction[c])
+    for c in range(width):
+        direction[c] = -direction[c] if value > 0 else direction[c]
+    return abs(value) <= DOUBTFUL * terms
+
+
+@njit(**INNER)
+def _signs_in_direction(walk, t, cell):
+    """The signs of the rows outside the closure of S in walk.direction. True where one is in doubt."""
+    rows, bound, direction = walk.levels.rows[t], walk.levels.bound[t], walk.direction
+    width, length, column = len(rows) - t, 0.0, 0
+    for c in range(width):
+        length += abs(direction[c])
+        column = c if abs(rows[c, 0]) > abs(rows[column, 0]) else column
+    for w in range(len(cell)):
+        cell[w] = NO_BITS
+    cell[0] = ONE
+    doubt = False
+    for i in range(1, walk.residues.shape[3]):
+        if walk.closure[t, i >> 6] & walk.bits[i]:
             continue
-        nxt[t] = j + 1
-        D = r - t
-        p_ = -1
-        best = -1.0
-        for c in range(D):
-            if abs(Q[t, c, j]) > best:
-                regular = True
-                for k in range(K):
-                    regular &= R[t, k, c, j] != 0
-                if regular:
-                    best = abs(Q[t, c, j])
-                    p_ = c
-        ej = E[t, j]
-        if p_ < 0:
-            return pos, UNLUCKY
-        if tol == 0 and best <= 2 * ej:
-            return pos, DOUBT
-        row[t], col[t], pivot[t] = j, p_, Q[t, p_, j]
-        qp, pv, e, en = Q[t, p_], Q[t, p_, j], E[t], E[t + 1]
-        biggest = 0.0
-        for c in range(D):
-            biggest = max(biggest, abs(Q[t, c, j]))
-        ratio = biggest / abs(pv)  # 1 but where a larger entry is 0 modulo a prime
-        phi = (1 + ratio) * ej / (abs(pv) - ej) + 2 * UNIT * ratio
-        for i in range(ld):
-            en[i] = (1 + ratio + phi) * e[i] + phi * abs(qp[i])
-            size[i] = 0.0
-        cc = 0
-        for c in range(D):
-            if c == p_:
-                continue
-            qc, w_ = Q[t, c], Q[t + 1, cc]
-            f = qc[j] / pv
-            for i in range(ld):
-                x = qc[i] - f * qp[i]
-                w_[i] = x
-                size[i] = max(size[i], abs(x))
-            w_[j] = 0.0
-            cc += 1
-        size[j] = 0.0
-        for i in range(ld):
-            en[i] = (en[i] + UNIT * size[i]) * (1 + 8 * UNIT)
-        en[j] = 0.0
-        for k in range(K):
-            p = primes[k]
-            inverse[k] = inverse_modulo(R[t, k, p_, j], p)
-            cc = 0
-            for c in range(D):
-                if c == p_:
-                    continue
-                f = R[t, k, c, j] * inverse[k]
-                f -= np.floor(f / p) * p
-                rc, rp, rn = R[t, k, c], R[t, k, p_], R[t + 1, k, cc]
-                ip = 1 / p
-                for i in range(n):
-                    x = f * rp[i]
-                    x -= np.floor(x * ip) * p  # in [-p, p]: the quotient may be off by one
-                    v = rc[i] - x
-                    v += p if v < 0 else 0.0
-                    v -= p if v >= p else 0.0
-                    v += p if v < 0 else 0.0
-                    rn[i] = v
-                cc += 1
-        below = NONE
-        for w in range(words):
-            zero[w] = NONE
-            along[w] = NONE
-        doubt = False
-        for i in range(n):
-            one = bits[i]
-            if masks[0, t, i >> 6] & one:
-                continue
-            if tol > 0:
-                gone = i == j or size[i] <= tol
-                if i != j:
-                    if gone:
-                        seen[0] = max(seen[0], size[i])
-                    else:
-                        seen[1] = min(seen[1], size[i])
-            else:
-                gone = i == j or size[i] <= en[i]
-                if gone and i != j:
-                    for k in range(K):
-                        for c in range(D - 1):
-                            gone &= R[t + 1, k, c, i] == 0
-            if gone:
-                zero[i >> 6] |= one
-                doubt |= tol == 0 and abs(qp[i]) <= e[i]
-                if qp[i] * pv > 0:
-                    along[i >> 6] |= one
-                for c in range(D - 1):
-                    Q[t + 1, c, i] = 0.0
-                en[i] = 0.0
-        for w in range(words):
-            masks[1, t, w] |= zero[w]
-        below = zero[0] & ONE
-        if below != NONE or (t == 0 and only > 0 and j != only):
+        value, terms = 0.0, 0.0
+        for c in range(width):
+            value += rows[c, i] * direction[c]
+            terms += abs(rows[c, i] * direction[c])
+        if walk.tol > 0:
+            multiple = rows[column, i] / rows[column, 0]
+            value = multiple if take_for_zero(walk, _off_row_0(rows, width, i, multiple)) else value
+        elif abs(value) <= bound[i] * length + (width + 2) * UNIT_ROUNDOFF * terms:
+            doubt |= not parallel(walk.residues, walk.primes, t, width, i, 0) or abs(rows[column, i]) <= bound[i]
+            value = rows[column, i] * rows[column, 0]
+        if value > 0:
+            cell[i >> 6] |= walk.bits[i]
+    return doubt
+
+
+@njit(**INNER)
+def _off_row_0(rows, width, i, multiple):
+    """The largest entry of row i less a multiple of row 0."""
+    off = 0.0
+    for c in range(width):
+        off = max(off, abs(rows[c, i] - multiple * rows[c, 0]))
+    return off
+
+
+@njit(**INNER)
+def _signs_of_closure(walk, t, cell):
+    """The signs of the closure of S: those of c_D's coordinates along S, beside a_0, c_1, .., c_{D-1}, D = r - t."""
+    levels, solution = walk.levels, walk.direction
+    width = len(levels.rows) - t
+    objective = _place(walk, width)
+    for c in range(width):
+        for m in range(width + 1):
+            walk.system[c, m] = levels.rows[t, c, _place(walk, m)]
+    solve(walk.system, width, solution)
+    doubt = False
+    for k in range(t - 1, -1, -1):
+        row = levels.rows[k, levels.column[k]]
+        value, terms = row[objective], abs(row[objective])
+        for m in range(width):
+            x = solution[m] * row[_place(walk, m)]
+            value -= x
+            terms += abs(x)
+        for later in range(k + 1, t):
+            value -= levels.along[later, 0] * levels.edges[k, later]
+            terms += levels.terms[later, 0] * abs(levels.edges[k, later])
+        doubt |= abs(value) <= DOUBTFUL * terms
+        levels.along[k, 0] = value * levels.inverse[k]
+        levels.terms[k, 0] = terms * abs(levels.inverse[k])
+        for w in range(len(cell)):
+            cell[w] |= walk.along[k, w] if levels.along[k, 0] > 0 else walk.against[k, w]
+    return doubt
+
+
+@njit(**INNER)
+def _leaf_cells(walk, t, only, store, out, found):
+    """The cells of S + {j}, |S| = t = r-2, for rising j: (cells so far, DONE or DOUBT).
+
+    Each at the point where S and row j vanish and a_0 > 0. only: this j alone, unless 0.
+    """
+    levels, words = walk.levels, len(walk.zero)
+    if store:
+        leaf_coordinates(levels, t, levels.origin, 0, walk.end[t])
+    for w in range(words):
+        walk.tried[t, w] = walk.closure[t, w]
+    size, error = largest_of_plane(levels, t, walk.residues.shape[3])
+    for j in range(1, walk.end[t]):
+        if walk.tried[t, j >> 6] & walk.bits[j]:
             continue
-        if doubt:
-            return pos, DOUBT
+        if not _signs_at_leaf(walk, t, j, size, error):
+            return found, DOUBT
         for w in range(words):
-            masks[2, t, w] = along[w]
-            masks[3, t, w] = zero[w] & ~along[w]
-            masks[0, t + 1, w] = masks[0, t, w] | zero[w]
-            masks[1, t + 1, w] = masks[0, t, w] | zero[w]
-        t += 1
-        nxt[t] = 1
-        lim[t] = j
-        now[1] = 1
-    now[0] = -1
-    return pos, DONE
+            walk.tried[t, w] |= walk.zero[w]
+        if walk.zero[0] & ONE or (only and j != only):  # row 0 vanishes here: S + {j} does not count
+            continue
+        if store:
+            if not _signs_of_leaf_closure(walk, t, j):
+                return found, DOUBT
+            for w in range(words):
+                out[found, w] = walk.positive[w]
+        found += 1
+    return found, DONE
+
+
+@njit(**INNER)
+def _signs_at_leaf(walk, t, j, size, error):
+    """walk.positive: the rows that are + where S and row j vanish; walk.zero: those that vanish there and not on S.
+
+    False where it is in doubt whether a row vanishes.
+    """
+    levels, bits = walk.levels, walk.bits
+    rows0, rows1 = levels.rows[t, 0], levels.rows[t, 1]
+    x0, x1 = rows1[j], -rows0[j]
+    if rows0[0] * x0 + rows1[0] * x1 < 0:
+        x0, x1 = -x0, -x1
+    length = abs(x0) + abs(x1)
+    bound = walk.tol * length if walk.tol > 0 else bound_at(size, error, length, levels.bound[t, j])
+    for w in range(len(walk.zero)):
+        begin, end = 64 * w, min(len(bits), 64 * w + 64)
+        positive, zero = signs_at(x0, x1, rows0[begin:end], rows1[begin:end], bound, bits[begin:end])
+        zero &= ~walk.closure[t, w]
+        if walk.tol > 0:
+            _keep_gap(walk, t, j, x0, x1, begin, end)
+        elif zero:
+            zero, doubt = _told_by_residues(walk, t, j, x0, x1, begin, end, zero)
+            if doubt:
+                return False
+        walk.zero[w] = zero
+        walk.positive[w] = positive & ~(walk.closure[t, w] | zero)
+    return True
+
+
+@njit(**INNER)
+def _told_by_residues(walk, t, j, x0, x1, begin, end, zero):
+    """Of the rows that may be zero at a leaf, those that are; and whether one is not, but too near to have a sign."""
+    rows0, rows1, bound = walk.levels.rows[t, 0], walk.levels.rows[t, 1], walk.levels.bound[t]
+    for i in range(begin, end):
+        if i == j or not zero & walk.bits[i] or vanishes(walk.residues, walk.primes, t, i, j):
+            continue
+        own = bound_at(abs(rows0[i]) + abs(rows1[i]), bound[i], abs(x0) + abs(x1), bound[j])
+        if abs(rows0[i] * x0 + rows1[i] * x1) <= own:
+            return zero, True
+        zero &= ~walk.bits[i]
+    return zero, False
+
+
+@njit(**INNER)
+def _keep_gap(walk, t, j, x0, x1, begin, end):
+    """Keep the values nearest to the tolerance among the rows that S does not make vanish."""
+    rows0, rows1 = walk.levels.rows[t, 0], walk.levels.rows[t, 1]
+    for i in range(begin, end):
+        if i != j and walk.bits[i] & ~walk.closure[t, i >> 6]:
+            take_for_zero(walk, abs(rows0[i] * x0 + rows1[i] * x1) / (abs(x0) + abs(x1)))
+
+
+@njit(**INNER)
+def _signs_of_leaf_closure(walk, t, j):
+    """Add to walk.positive the rows of the closure of S + {j} that are +. False where a sign is in doubt."""
+    levels = walk.levels
+    rows0, rows1, bound = levels.rows[t, 0], levels.rows[t, 1], levels.bound[t]
+    if not levels.terms[0, j] < np.inf:
+        return False
+    plus = 1.0 if levels.along[t, j] > 0 else -1.0
+    for i in range(j, walk.residues.shape[3]):
+        if walk.zero[i >> 6] & walk.bits[i]:
+            if i != j and walk.tol == 0 and abs(rows0[i]) + abs(rows1[i]) <= 2 * bound[i]:
+                return False
+            if plus * (rows0[i] * rows0[j] + rows1[i] * rows1[j]) > 0:
+                walk.positive[i >> 6] |= walk.bits[i]
+    for k in range(t):
+        for w in range(len(walk.positive)):
+            walk.positive[w] |= walk.along[k, w] if levels.along[k, j] > 0 else walk.against[k, w]
+    return True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numba import njit
 
-from gonio.listing.cells import OPTIONS
+from gonio.listing.kernel_options import INNER
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def null_vector(M, R, D, z, order):
     """z with M z = 0 for the R = D - 1 rows of M, by elimination with full pivoting."""
     for c in range(D):
@@ -33,7 +33,7 @@ def null_vector(M, R, D, z, order):
     z[order[D - 1]] = 1.0
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def solve(S, D, x):
     """x with S[:, :D] x = S[:, D], by elimination."""
     for a in range(D):

@@ -1,7 +1,8 @@
 """Cells by exact arithmetic alone (python-flint), each with a rational point inside: slow, short, and beyond doubt.
 
-The same bijection as `cells` and `flats`, written plainly: it decides what floats cannot, gives witnesses, and is what
-the quick kernels are tested against. Signs and points refer to the arrangement's rows and kept columns.
+The bijection of `generic_walk` and `degenerate_walk`, written plainly: it decides what floats cannot, gives a point in
+each cell, and is what the quick kernels are tested against. Signs and points refer to the arrangement's rows and kept
+columns.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 Vector = list[Any]
 
 
-class UnluckyError(Exception):
+class NotGenericError(Exception):
     """The functionals are not generic for this arrangement: draw others."""
 
 
-def cell(
+def cell_of_set(
     rows: Sequence[Sequence[Any]], C: Sequence[Sequence[Any]], S: Sequence[int], owner: dict[int, tuple[int, int]]
 ):
     """The signs of the cell of the set S, and the inverse that gives a point in it.
@@ -34,12 +35,12 @@ def cell(
     try:
         inverse = M.inv()
     except ZeroDivisionError:
-        raise UnluckyError from None
+        raise NotGenericError from None
     column = lambda c: [inverse[i, c] for i in range(r)]  # noqa: E731
     u = column(r - 1) if k == r - 1 else [-x for x in column(r - 1)]
     y = [sum((objective[i] * inverse[i, c] for i in range(r)), fmpq(0)) for c in range(k)]
     if any(v == 0 for v in y):
-        raise UnluckyError
+        raise NotGenericError
     signs, off = [0] * n, None if k == r - 1 else column(k)
     for i in range(n):
         if i in owner:
@@ -50,7 +51,7 @@ def cell(
         if v == 0 and off is not None:
             v = _dot(rows[i], off)
         if v == 0:
-            raise UnluckyError
+            raise NotGenericError
         signs[i] = 1 if v > 0 else -1
     return signs, (u, off, [(column(t), 1 if y[t] > 0 else -1) for t in range(k)])
 
@@ -62,8 +63,12 @@ def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return total
 
 
-def inside(rows: Sequence[Sequence[Any]], S: Sequence[int], signs: Sequence[int], frame: tuple) -> Vector:
-    """A rational point of the cell: from its corner a little way along, first off row 0, then off the rows of S."""
+def point_inside(rows: Sequence[Sequence[Any]], S: Sequence[int], signs: Sequence[int], frame: tuple) -> Vector:
+    """A rational point of the cell: u + e off + e^2 s_1 v_1 + e^3 s_2 v_2 + .., for e small enough.
+
+    frame: the point u of S; a direction `off` in which a_0 > 0, or None where u has it already; and for each row of S a
+    direction v in which that row alone among S grows, with its sign s.
+    """
     from flint import fmpq
 
     u, off, steps = frame
@@ -85,27 +90,28 @@ def inside(rows: Sequence[Sequence[Any]], S: Sequence[int], signs: Sequence[int]
 
 
 def cells(
-    rows: Sequence[Sequence[int]], C: Sequence[Sequence[Any]], *, points: bool = False, first: int | None = None
+    rows: Sequence[Sequence[int]], C: Sequence[Sequence[Any]], *, points: bool = False, first: int = -1
 ) -> Iterator[tuple[list[int], Vector | None]]:
     """All cells with + on row 0, any degeneracy: (signs, a point or None).
 
-    first: only those whose largest element of S is this row (0: the empty S), as the quick walk cuts its work.
+    first: only those whose largest element of S is this row (0: the empty S; below 0: all), as the quick walk cuts its
+    work.
     """
     n, r = len(rows), len(rows[0])
 
     def emit(S: list[int], owner: dict[int, tuple[int, int]]):
-        signs, frame = cell(rows, C, S, owner)
-        return signs, inside(rows, S, signs, frame) if points else None
+        signs, frame = cell_of_set(rows, C, S, owner)
+        return signs, point_inside(rows, S, signs, frame) if points else None
 
     def walk(Q: list[list[int]], before: int, S: list[int], owner: dict[int, tuple[int, int]], m: int):
-        if S or first in (None, 0):
+        if S or first <= 0:
             yield emit(S, owner)
         D = r - len(S)
         if D == 1 or (not S and first == 0):
             return
         seen = set(owner)
         for j in range(1, m):
-            if j in seen or (not S and first is not None and j > first):
+            if j in seen or (not S and 0 <= first < j):
                 continue
             p = next(c for c in range(D) if Q[j][c])
             pivot, R, new, broken = Q[j][p], [], {}, False
@@ -117,7 +123,7 @@ def cells(
                     seen.add(i)
                     broken |= i < j
                     new[i] = (len(S), 1 if _dot(q, Q[j]) > 0 else -1)
-            if not broken and (S or first is None or j == first):
+            if not broken and (S or first < 0 or j == first):
                 yield from walk(R, pivot, [*S, j], {**owner, **new}, j)
 
     if r == 1:
@@ -128,7 +134,7 @@ def cells(
     yield from walk([list(a) for a in rows], 1, [], {}, n)
 
 
-def functionals(r: int, seed: int = 0) -> list[list[int]]:
+def random_functionals(r: int, seed: int = 0) -> list[list[int]]:
     """r random whole-number functionals."""
     import random
 

@@ -16,10 +16,10 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AllInputs
-from gonio.listing.arrangement import Arrangement, arrange, whole_rows
+from gonio.listing.arrangement import Arrangement, arrange, arrange_with_tolerance, whole_rows
+from gonio.listing.cell_list import CellList, Cursor
 from gonio.listing.counts import count_label_sets
-from gonio.listing.listed import Cursor, Listing, pack, unpack
-from gonio.listing.merge import merge
+from gonio.listing.packed_signs import pack, unpack
 from gonio.listing.pattern import LIMIT, Block, Patterns, read_as
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ class LabelSets(Patterns):
         n = head.shape[0]
         rows = _rows(head)
         self.arrangement: Arrangement
-        self.arrangement, merged = (arrange(whole_rows(rows)), []) if tol is None else merge(rows, tol)
-        self.extra = int(head.bias is not None)
-        zero = [int(i) - self.extra for i in self.arrangement.zero]
+        self.arrangement, merged = (arrange(whole_rows(rows)), []) if tol is None else arrange_with_tolerance(rows, tol)
+        self.extra_rows = int(head.bias is not None)
+        zero = [int(i) - self.extra_rows for i in self.arrangement.zero]
         self.dropped = tuple(zero) if drop_zero else ()
-        self._none = bool(zero) and not drop_zero
+        self._no_pattern = bool(zero) and not drop_zero
         self.notes = tuple(_notes(head, self.arrangement, zero, drop_zero, merged))
-        self.listing = Listing(self.arrangement, tol=tol)
-        self._kept = n - len(self.dropped)
+        self.cells = CellList(self.arrangement, tol=tol)
+        self._signed_labels = n - len(self.dropped)
 
     @property
     def _name(self) -> str:
@@ -54,36 +54,36 @@ class LabelSets(Patterns):
     @property
     def count(self) -> int:
         """How many label sets there are."""
-        if self._none:
+        if self._no_pattern:
             return 0
         if self.arrangement.rank == 0:
-            return 0 if self._kept else 1
-        self._allow("counting")
-        self._gap()
-        return self.listing.count * (1 if self.extra else 2)
+            return 0 if self._signed_labels else 1
+        self._refuse_if_too_many("counting")
+        self._check_tolerance()
+        return self.cells.count * (1 if self.extra_rows else 2)
 
     @property
     def most(self) -> int:
         """Cover's count for rows in general position."""
         a = self.arrangement
-        if self._none or a.rank == 0:
-            return int(not self._none and not self._kept)
-        return self.listing.most * (1 if self.extra else 2)
+        if self._no_pattern or a.rank == 0:
+            return int(not self._no_pattern and not self._signed_labels)
+        return self.cells.most * (1 if self.extra_rows else 2)
 
     @property
     def generic(self) -> int:
         """Cover's count for a head of this shape."""
-        return count_label_sets(self._kept, self.head.shape[1], bias=bool(self.extra))
+        return count_label_sets(self._signed_labels, self.head.shape[1], bias=bool(self.extra_rows))
 
     @property
     def conceivable(self) -> int:
         """2^n, the dropped labels left out."""
-        return 2**self._kept
+        return 2**self._signed_labels
 
     @property
     def general(self) -> bool:
         """Whether the rows are in general position, so that the count is Cover's; proven."""
-        return not self._none and self.listing.general
+        return not self._no_pattern and self.cells.general
 
     @property
     def _width(self) -> int:
@@ -93,45 +93,45 @@ class LabelSets(Patterns):
         return np.zeros((0, self.head.shape[0]), np.int8)
 
     @cached_property
-    def _plain(self) -> bool:
+    def _planes_are_labels(self) -> bool:
         """Whether planes are labels: no row zero, merged or turned."""
         a = self.arrangement
-        return len(a.plane) == a.planes and bool((a.sign == 1).all()) and not self.extra
+        return len(a.plane) == a.planes and bool((a.sign == 1).all()) and not self.extra_rows
 
-    def _again(self, head: Head, tol: float | None) -> LabelSets:
+    def _with_numbers(self, head: Head, tol: float | None) -> LabelSets:
         return LabelSets(head, tol, bool(self.dropped), self.limit)
 
     def _exact_rows(self) -> list[list[int]]:
         return whole_rows(_rows(self.head))
 
-    def _values(self) -> tuple[float, float]:
-        return self.listing.gap if self.arrangement.rank > 1 else (0.0, np.inf)
+    def _tolerance_gap(self) -> tuple[float, float]:
+        return self.cells.gap if self.arrangement.rank > 1 else (0.0, np.inf)
 
-    def _gap(self) -> None:
+    def _check_tolerance(self) -> None:
         if self.tol is not None:
-            self._apart(*self._values())
+            self._must_be_apart(*self._tolerance_gap())
 
     def blocks(self, after: Cursor = (0, 0), on_progress: Callable | None = None) -> Iterator[Block]:
         """The label sets in blocks of 64-bit words, from a cursor on; every other block is the one before negated."""
-        self._allow("listing")
-        self._gap()
-        if self._none or self.arrangement.rank == 0:
-            if not self._kept and after == (0, 0):
+        self._refuse_if_too_many("listing")
+        self._check_tolerance()
+        if self._no_pattern or self.arrangement.rank == 0:
+            if not self._signed_labels and after == (0, 0):
                 yield Block(np.zeros((1, max(1, (self.head.shape[0] + 63) // 64)), np.uint64), (1, 0))
             return
         n, seen, total = self.head.shape[0], 0, self.most
         full = pack(np.array([[i not in self.dropped for i in range(n)]]))[0]
-        for words, cursor in self.listing.blocks(after):
-            packed = words if self._plain else self._in_label_order(words)
-            yield Block(packed, cursor) if self.extra else Block(np.concatenate([packed, packed ^ full]), cursor)
-            seen += len(packed) * (1 if self.extra else 2)
+        for words, cursor in self.cells.blocks(after):
+            packed = words if self._planes_are_labels else self._in_label_order(words)
+            yield Block(packed, cursor) if self.extra_rows else Block(np.concatenate([packed, packed ^ full]), cursor)
+            seen += len(packed) * (1 if self.extra_rows else 2)
             if on_progress is not None:
                 on_progress(seen, total, "label sets")
 
     def _in_label_order(self, words: np.ndarray) -> np.ndarray:
         a = self.arrangement
         bits = unpack(words, a.planes)
-        rows = np.arange(self.extra, len(a.plane))
+        rows = np.arange(self.extra_rows, len(a.plane))
         plane = a.plane[rows]
         out = bits[:, np.maximum(plane, 0)] == (a.sign[rows] > 0)
         out[:, plane < 0] = False
@@ -147,10 +147,10 @@ class LabelSets(Patterns):
     def _draw(self, rng: random.Random, count: int) -> np.ndarray:
         if self.arrangement.rank == 0:
             return np.zeros((count, self.head.shape[0]), np.int8)
-        words = self.listing.draw(rng, count)
-        packed = words if self._plain else self._in_label_order(words)
+        words = self.cells.draw(rng, count)
+        packed = words if self._planes_are_labels else self._in_label_order(words)
         out = self.rows(Block(packed, (0, 0)))
-        if not self.extra:
+        if not self.extra_rows:
             out *= np.array([1 if rng.random() < 0.5 else -1 for _ in range(count)], np.int8)[:, None]
         return out
 
@@ -170,7 +170,7 @@ class LabelSets(Patterns):
             if not np.isin(signs, (-1, 1)).all() and not self.dropped:
                 return False
             on = {int(i) for i in np.flatnonzero(signs > 0)}
-        if self._none:
+        if self._no_pattern:
             return False
         off = [i for i in range(n) if i not in on and i not in self.dropped]
         head = self.head if isinstance(self.head.inputs, AllInputs) else self.head.replace(inputs=AllInputs())
@@ -224,27 +224,27 @@ def _rows(head: Head) -> np.ndarray:
 
 
 def _notes(head: Head, a: Arrangement, zero: list[int], drop_zero: bool, merged: list[str]) -> Iterator[str]:
-    n, extra = head.shape[0], int(head.bias is not None)
+    n, extra_rows = head.shape[0], int(head.bias is not None)
     name = lambda i: repr(head.labels[i])  # noqa: E731
     if zero:
         which = ", ".join(name(i) for i in zero[:5]) + (" ..." if len(zero) > 5 else "")
-        score = "score" if extra else "row"
+        score = "score" if extra_rows else "row"
         if drop_zero:
             yield f"{len(zero)} labels whose {score} is zero were left out: {which}"
         else:
             yield (
                 f"the {score} of {which} is zero for every input, so no label set exists; drop_zero=True leaves it out"
             )
-    constant = [i - 1 for i in np.flatnonzero(a.plane == a.plane[0]) if i > 0] if extra else []
+    constant = [i - 1 for i in np.flatnonzero(a.plane == a.plane[0]) if i > 0] if extra_rows else []
     if constant:
         which = ", ".join(map(name, constant[:5]))
         yield f"{len(constant)} labels have a zero row and keep the sign of their bias: {which}"
-    lines = [[i - extra for i in g if i >= extra] for g in a.parallel]
+    lines = [[i - extra_rows for i in g if i >= extra_rows] for g in a.parallel]
     lines = [g for g in lines if len(g) > 1]
     if lines:
         first = ", ".join(name(i) for i in lines[0][:4])
         yield f"{len(lines)} groups of labels lie on one line and are always equal or opposite, such as {first}"
-    rank = a.rank - extra
+    rank = a.rank - extra_rows
     if rank < min(n, head.shape[1]):
         yield f"the rows have rank {rank}, not {min(n, head.shape[1])}"
     yield from merged

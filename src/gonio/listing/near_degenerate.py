@@ -23,7 +23,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.listing.chirotope import chirotope
+from gonio.listing.oriented_matroid import chirotope
 
 if TYPE_CHECKING:
     from gonio.listing.pattern import Patterns
@@ -101,16 +101,16 @@ def second_reading(stored: Patterns) -> NearDegenerate | None:
         return None
     printed = as_printed(stored.head)
     if printed is not None:
-        other = stored._again(printed, None)
+        other = stored._with_numbers(printed, None)
         if other.count == stored.count:
             return None
         return NearDegenerate("decimals", other.count, _more_zeros(stored, other), other)
     tol = ROUNDING.get(stored.head.W.dtype.itemsize)
     if tol is None:
         return None
-    other = stored._again(stored.head, tol)
+    other = stored._with_numbers(stored.head, tol)
     try:
-        low, high = other._values()
+        low, high = other._tolerance_gap()
         if high < FAR * max(low, tol / FAR) or other.count == stored.count:
             return None
     except GonioError:  # signs stay in doubt at this tolerance

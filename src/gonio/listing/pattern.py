@@ -13,7 +13,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.listing.listed import Cursor
+from gonio.listing.cell_list import Cursor
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
@@ -80,7 +80,7 @@ class Patterns(ABC):
         """Bytes of one row of `to_array`."""
 
     @abstractmethod
-    def _again(self, head: Head, tol: float | None) -> Patterns:
+    def _with_numbers(self, head: Head, tol: float | None) -> Patterns:
         """The same question about another reading of the head's numbers."""
 
     @abstractmethod
@@ -88,14 +88,14 @@ class Patterns(ABC):
         """The rows of the arrangement as whole numbers."""
 
     @abstractmethod
-    def _values(self) -> tuple[float, float]:
+    def _tolerance_gap(self) -> tuple[float, float]:
         """With a tolerance: the largest value taken for zero and the smallest taken as it is."""
 
     # ----- what follows
 
     @cached_property
     def near_degenerate(self) -> NearDegenerate | None:
-        """A second reading of the numbers that counts otherwise, where rounding has broken a degeneracy; see `near`."""
+        """A second reading of the numbers that counts otherwise, where rounding has broken a degeneracy."""
         from gonio.listing.near_degenerate import second_reading
 
         return second_reading(self)
@@ -123,7 +123,7 @@ class Patterns(ABC):
 
     def to_array(self, on_progress: Callable | None = None) -> np.ndarray:
         """All patterns as one array, one a row."""
-        self._allow("to_array")
+        self._refuse_if_too_many("to_array")
         if self.most * self._width > HELD:
             raise GonioError(
                 f"{self._name}: all of them, up to {self.most:,}, take {self.most * self._width / 1e9:.1f} GB "
@@ -152,7 +152,7 @@ class Patterns(ABC):
         _, code = np.unique(both, return_inverse=True)
         return mine[~np.isin(code[: len(mine)], code[len(mine) :])]
 
-    def _allow(self, what: str) -> None:
+    def _refuse_if_too_many(self, what: str) -> None:
         if self.limit is not None and self.most > self.limit:
             minutes = self.most // int(60 * PER_SECOND)
             raise GonioError(
@@ -161,7 +161,7 @@ class Patterns(ABC):
                 f"number, can_label or can_rank about single ones, or draw some with .sample."
             )
 
-    def _apart(self, low: float, high: float) -> None:
+    def _must_be_apart(self, low: float, high: float) -> None:
         """Complain where the largest value taken for zero is not far below the smallest taken as it is."""
         if low * 10 > high:
             raise GonioError(

@@ -1,4 +1,4 @@
-"""A long walk cut into pieces that can be run apart, in threads, in order, and gone on with later."""
+"""A long walk cut into pieces: they run in threads, their blocks come in order, and a listing can begin at any."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from gonio.core.parallel import cores
 
 T = TypeVar("T")
-SIZE = 1 << 17  # cells of a piece: a megabyte of 64-bit words
+CELLS_PER_PIECE = 1 << 17  # a megabyte of 64-bit words
 AHEAD = 4  # blocks that a thread may be ahead of the reader
 
 
 @dataclass(frozen=True)
 class Piece:
-    """The cells under the rows of `prefix` whose next row lies in low..high, of one stage of the walk."""
+    """The sets S of one stage of a walk that begin with `prefix` and whose next row or label lies in low..high."""
 
     stage: int
     prefix: tuple[Any, ...]
@@ -28,8 +28,8 @@ class Piece:
     count: int
 
 
-def subset_pieces(n: int, r: int, size: int = SIZE) -> Iterator[Piece]:
-    """The walk of `cells.list_cells` over the subsets of rows 1..n-1 with fewer than r elements."""
+def subset_pieces(n: int, r: int, size: int = CELLS_PER_PIECE) -> Iterator[Piece]:
+    """The walk of `generic_cells.list_cells` over the subsets of rows 1..n-1 with fewer than r elements."""
     for stage in range(r - 1):
         depth, leaves = r - stage - 2, stage == 0
 
@@ -39,8 +39,8 @@ def subset_pieces(n: int, r: int, size: int = SIZE) -> Iterator[Piece]:
         yield from _cut(stage, (), n, depth, size, under, lambda j: ((j,), 1))
 
 
-def forest_pieces(n: int, r: int, least: int, size: int = SIZE) -> Iterator[Piece]:
-    """The walk of `orders.list_orders` over forests with fewer than r edges (j, p), p < j, least <= j < n."""
+def forest_pieces(n: int, r: int, least: int, size: int = CELLS_PER_PIECE) -> Iterator[Piece]:
+    """The walk of `generic_rankings.list_rankings` over forests with fewer than r edges (j, p), p < j, least <= j."""
     # e[m][k]: the k-th elementary symmetric polynomial of least, .., m-1
     e = [[1] + [0] * r for _ in range(n + 1)]
     for m in range(1, n + 1):

@@ -1,9 +1,9 @@
 """What cosines fix when all of them are known.
 
-Without bias the cosine matrix C(W) fixes the label sets (Lemma 5.3) but not the rankings (Theorem 5.5). The cosines
-of all differences C(BW) fix the rankings (Theorem 5.6), and more: the head itself up to translation, rotation and one
-scale, since the angles of its triangles give the ratios of their sides. With a bias the rows (w_i, b_i) and (0, 1)
-take the place of w_i.
+Without bias the cosine matrix C(W) fixes the label sets (Nielsen and Grivas 2026, Lemma 5.3) but not the rankings
+(Theorem 5.5). The cosines of all differences C(BW) fix the rankings (Theorem 5.6), and more: the head itself up to
+translation, rotation and one scale, since the angles of its triangles give the ratios of their sides. With a bias the
+rows (w_i, b_i) and (0, 1) take the place of w_i.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.listing.arrangement import Arrangement
+from gonio.listing.arrangement import Arrangement, arrange_with_tolerance
 from gonio.listing.braid_matrix import braid
-from gonio.listing.factor import FULL, Factor, factor, factorise
+from gonio.listing.cell_list import CellList
+from gonio.listing.gram_factor import FLOAT64_ERROR, GramFactor, factorise, rows_from_gram
 from gonio.listing.label_set_list import LabelSets, label_sets
-from gonio.listing.listed import Listing, unpack
-from gonio.listing.merge import merge
+from gonio.listing.packed_signs import unpack
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-APART = 3  # what is not taken for zero must exceed by so much what may be
+TIMES_TOLERANCE = 3  # what is not taken for zero must exceed by so much what may be
 
 
 def cosines(W: Any) -> Float[np.ndarray, "labels labels"]:
@@ -70,15 +70,15 @@ def label_sets_from_cosines(C: Any, *, tol: float | None = None) -> LabelSets:
 
     C = L L' gives rows L with the column space of the normalised W, and sign vectors depend on that space alone.
 
-    tol: how far a cosine may be off; read off the numbers where it is not given (`factor.precision`). Refused where
-    that error leaves open whether a value is zero: a list that hangs on it would be invented.
+    tol: how far a cosine may be off; read off the numbers where it is not given (`gram_factor.stated_error`). Refused
+    where that error leaves open whether a value is zero: a list that hangs on it would be invented.
 
     Claims: NG26.L5.3
     """
     who = "label_sets_from_cosines"
     found = factorise(C, tol=tol, who=who)
     sets = label_sets(Head(found.rows, link="sigmoid"), tol=found.tolerance)
-    _told_apart(who, found, sets.arrangement, sets.listing)
+    _told_apart(who, found, sets.arrangement, sets.cells)
     return sets
 
 
@@ -92,12 +92,12 @@ def rankings_from_cosines(C: Any, *, tol: float | None = None) -> Int[np.ndarray
     who = "rankings_from_cosines"
     found = factorise(C, tol=tol, who=who)
     n = _labels_of(len(found.rows))
-    a, _ = merge(found.rows, found.tolerance)
-    listing = Listing(a, tol=found.tolerance)
-    _told_apart(who, found, a, listing)
+    a, _ = arrange_with_tolerance(found.rows, found.tolerance)
+    cells = CellList(a, tol=found.tolerance)
+    _told_apart(who, found, a, cells)
     parts = []
     first, second = (np.eye(n, dtype=np.int64)[k] for k in np.triu_indices(n, 1))
-    for words, _ in listing.blocks():
+    for words, _ in cells.blocks():
         signs = unpack(words, a.planes)[:, a.plane] == (a.sign > 0)
         beaten = (~signs).astype(np.int64) @ first + signs.astype(np.int64) @ second
         if not (np.sort(beaten, axis=1) == np.arange(n)).all():
@@ -111,16 +111,17 @@ def rankings_from_cosines(C: Any, *, tol: float | None = None) -> Int[np.ndarray
     return np.concatenate([half, half[:, ::-1]])
 
 
-def _told_apart(who: str, found: Factor, a: Arrangement, listing: Listing) -> None:
+def _told_apart(who: str, found: GramFactor, a: Arrangement, cells: CellList) -> None:
     """Complain unless every value is either within the error of 0 or far beyond it.
 
     A cosine of 1 that may be 1 - e hides an angle of sqrt(2 e), far more than the error of a row. Where nothing but
     such cosines speaks for the rank (the rows that are not parallel are independent), it is not known.
     """
-    low, high = listing.gap if a.rank > 1 else (0.0, np.inf)
+    low, high = cells.gap if a.rank > 1 else (0.0, np.inf)
     low = max(low, _merged(found.rows, a))
-    clear = a.rank == found.rows.shape[1] and low <= found.row_error and high >= APART * found.tolerance
-    hidden = len(found.rows) > a.planes == a.rank and found.error > FULL
+    apart = TIMES_TOLERANCE * found.tolerance
+    clear = a.rank == found.rows.shape[1] and low <= found.row_error and high >= apart
+    hidden = len(found.rows) > a.planes == a.rank and found.error > FLOAT64_ERROR
     if clear and not hidden:
         return
     good = f"{who}: the cosines are good to {found.error:.1g} ({found.told})"
@@ -128,7 +129,7 @@ def _told_apart(who: str, found: Factor, a: Arrangement, listing: Listing) -> No
         what = f"a cosine of 1 may hide an angle of {np.sqrt(2 * found.error):.1g}, and the rank hangs on it"
     else:
         what = (
-            f"a value up to {found.row_error:.1g} is 0 as far as they tell, one above {APART * found.tolerance:.1g} is "
+            f"a value up to {found.row_error:.1g} is 0 as far as they tell, one above {apart:.1g} is "
             f"not, and one that decides a sign is {low if low > found.row_error else high:.1g}"
         )
     raise GonioError(
@@ -189,17 +190,12 @@ def head_from_cosines_of_differences(C: Any, *, link: str = "softmax") -> Head:
         left.remove(k)
     first = place[0, 1:]
     G = C[np.ix_(first, first)] * np.outer(side[1:], side[1:])
-    rows = np.vstack([np.zeros((1, n - 1)), -_padded(factor(G), n - 1)])
-    rank = factor(G).shape[1]
-    return Head(rows[:, :rank], link=link)  # type: ignore[arg-type]
+    rows = rows_from_gram(G)
+    return Head(np.vstack([np.zeros((1, rows.shape[1])), -rows]), link=link)  # type: ignore[arg-type]
 
 
 def _flatness(*angles: float) -> float:
     return min(1 - c * c for c in angles)
-
-
-def _padded(L: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(L, ((0, 0), (0, width - L.shape[1])))
 
 
 def head_from_cosines(C: Any, *, link: str = "softmax") -> Head:
@@ -207,4 +203,4 @@ def head_from_cosines(C: Any, *, link: str = "softmax") -> Head:
 
     Claims: GONIO.head-from-cosines
     """
-    return Head(factor(C), link=link)  # type: ignore[arg-type]
+    return Head(rows_from_gram(C), link=link)  # type: ignore[arg-type]

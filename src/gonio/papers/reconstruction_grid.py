@@ -9,8 +9,9 @@ import numpy as np
 
 from gonio.core.parallel import in_threads
 from gonio.listing.braid_matrix import braid
-from gonio.listing.chirotope import aligned, minor_signs
-from gonio.listing.reconstruct import cosines, factor
+from gonio.listing.gram_factor import rows_from_gram
+from gonio.listing.oriented_matroid import aligned, minor_signs
+from gonio.listing.reconstruct import cosines
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def passes(run: Run, eps: float = 1e-10) -> bool:
     """Whether rows rebuilt from the Gram or cosine matrix have the signs of all maximal minors, up to one sign."""
     W = rows(run)
     G = cosines(W) if run.cosine else W @ W.T
-    a, b = (aligned(minor_signs(X, eps)) for X in (W, factor(G)))
+    a, b = (aligned(minor_signs(X, eps)) for X in (W, rows_from_gram(G)))
     return a.shape == b.shape and bool((a == b).all())
 
 
