@@ -35,7 +35,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class RegressionColumn:
     """One number a label: the difference of two biases."""
 
     values: np.ndarray

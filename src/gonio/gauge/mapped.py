@@ -8,7 +8,7 @@ import numpy as np
 
 from gonio.core.head_summary import largest_of_rounding, numerical_rank
 from gonio.core.parallel import in_threads
-from gonio.gauge.fit import Column, Difference, Regression, folded, regress
+from gonio.gauge.fit import Difference, Regression, RegressionColumn, folded, regress
 from gonio.gauge.offset import biases_differ_by
 from gonio.gauge.rounding import RoundedTable, pieces
 from gonio.gauge.transforms import BiasShift, Chain, InputShift, Linear, Transform, Translation
@@ -156,7 +156,7 @@ def _any_two_are_related(pair: Pair) -> bool:
 def bias_map(pair: Pair) -> Regression:
     """The input shift that takes one bias to the other."""
     (ba, ea), (bb, eb) = pair.a.bias(), pair.b.bias()
-    return regress(pair.a, Column(bb - ba, np.hypot(ea, eb) + 2.0**-53 * np.abs(bb - ba)), shifts=pair.shifts)
+    return regress(pair.a, RegressionColumn(bb - ba, np.hypot(ea, eb) + 2.0**-53 * np.abs(bb - ba)), shifts=pair.shifts)
 
 
 def _transform(pair: Pair, found: Regression, gap: Regression | None) -> Chain | None:

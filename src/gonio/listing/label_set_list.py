@@ -173,7 +173,7 @@ class LabelSets(Patterns):
         if self._no_pattern:
             return False
         off = [i for i in range(n) if i not in on and i not in self.dropped]
-        head = self.head if isinstance(self.head.inputs, AllInputs) else self.head.replace(inputs=AllInputs())
+        head = self.head if self.head.inputs.shape == "space" else self.head.replace(inputs=AllInputs())
         answer = can_label(head, on=sorted(on - set(self.dropped)), off=off).answer
         if answer == "undecided":
             raise GonioError(
@@ -248,5 +248,5 @@ def _notes(head: Head, a: Arrangement, zero: list[int], drop_zero: bool, merged:
     if rank < min(n, head.shape[1]):
         yield f"the rows have rank {rank}, not {min(n, head.shape[1])}"
     yield from merged
-    if not isinstance(head.inputs, AllInputs):
+    if head.inputs.shape != "space":
         yield f"over all inputs; what {head.inputs} allow is asked with can_label"

@@ -95,7 +95,7 @@ class Rankings(Patterns):
             rank, full = self.rank, min(len(self.ranked) - 1, head.shape[1])
             if rank < full:
                 yield f"the differences of rows have rank {rank}, not {full}"
-        if not isinstance(head.inputs, AllInputs):
+        if head.inputs.shape != "space":
             yield f"over all inputs; what {head.inputs} allow is asked with can_rank"
 
     # ----- the differences, exactly
@@ -325,7 +325,7 @@ class Rankings(Patterns):
             )
         if self._no_pattern:
             return False
-        head = self.head if isinstance(self.head.inputs, AllInputs) else self.head.replace(inputs=AllInputs())
+        head = self.head if self.head.inputs.shape == "space" else self.head.replace(inputs=AllInputs())
         answer = can_rank(head, order).answer
         if answer == "undecided":
             raise GonioError(
