@@ -15,9 +15,9 @@ from numba import njit
 from gonio.core.blas_pool import BlasPool
 from gonio.core.float_units import UNIT
 from gonio.core.parallel import spans
-from gonio.search.cuts import Targets
 from gonio.search.cutting_round import NEVER
 from gonio.search.inscribed import Ball
+from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows
 
 WIDE = 100  # dimensions from which gathering a support column by column is dearer than tilting

@@ -21,12 +21,13 @@ from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.proofs.own_direction import OwnDirections
 from gonio.search.cone import pose
-from gonio.search.cuts import Cutter, Targets
+from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.exponential_tilting import WIDE, Tilter
 from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
+from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 HOT = 2500
@@ -204,10 +205,10 @@ def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> 
             cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), hot)
             try:
                 if tilter:
-                    cutter.rounds(ball.aim(T.P, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
+                    cutter.rounds(ball.aim(T.points, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
                     tilter.settle(T, STAGE["tilting"], 24)
                 for tau, stage, width, most in _schedule(rank):
-                    cutter.rounds(ball.aim(T.P, tau), ball.tolerance(tau), STAGE[stage], width, most)
+                    cutter.rounds(ball.aim(T.points, tau), ball.tolerance(tau), STAGE[stage], width, most)
             finally:
                 _keep(T, batch, n, ledger)
             shown = T if group is leaders else shown
@@ -218,7 +219,7 @@ def _follow(T: Targets, shown: Targets, centre: np.ndarray) -> None:
     lead = np.flatnonzero((shown.status == NEVER) & (shown.size > 0))
     if not len(lead):
         return
-    A, B = T.P - centre, shown.P[lead] - centre
+    A, B = T.points - centre, shown.points[lead] - centre
     size = np.einsum("ij,ij->i", A, A)
     nearest, square = np.empty(len(A), np.int64), np.empty(len(A))
     for s in spans(len(A), 256):  # fresh memory would cost more than the products
@@ -229,10 +230,10 @@ def _follow(T: Targets, shown: Targets, centre: np.ndarray) -> None:
     close = np.flatnonzero(square < NEAR * size)
     source = lead[nearest[close]]
     # Nobody may lean on himself: a label among the columns of its own leader begins anew.
-    used = np.arange(shown.sets.shape[1]) < shown.size[source][:, None]
-    alien = ~((shown.sets[source] == T.labels[close, :1]) & used).any(axis=1)
+    used = np.arange(shown.columns.shape[1]) < shown.size[source][:, None]
+    alien = ~((shown.columns[source] == T.labels[close, :1]) & used).any(axis=1)
     close, source = close[alien], source[alien]
-    T.sets[close], T.weights[close], T.size[close] = shown.sets[source], shown.weights[source], shown.size[source]
+    T.columns[close], T.weights[close], T.size[close] = shown.columns[source], shown.weights[source], shown.size[source]
 
 
 def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
@@ -242,10 +243,10 @@ def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
 
 def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
     """Write down what a batch of targets has come to."""
-    ledger.margin[batch] = T.gap
+    ledger.margin[batch] = T.hull_distance
     ledger.margin[batch[T.status == NEVER]] = 0.0
     lost = np.flatnonzero(T.status != WINS)
-    sets, size = T.sets[lost], T.size[lost]
+    sets, size = T.columns[lost], T.size[lost]
     rows = (np.arange(sets.shape[1]) < size[:, None]) & (sets < n)  # rivals, not rays
     assert not (rows & (sets == batch[lost, None])).any()
     order = np.argsort(~rows, axis=1, kind="stable")  # the rivals first
@@ -254,9 +255,9 @@ def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     for k, used, w, m in zip(batch[lost].tolist(), sets, weights, rows.sum(axis=1).tolist(), strict=True):
         ledger.combined[k] = (used[:m], w[:m])
-    won = np.array(sorted(T.z), np.int64)
+    won = np.array(sorted(T.inputs), np.int64)
     ledger.margin[batch[won]] = T.margin[won]
-    ledger.inputs.update({int(batch[k]): T.z[int(k)] for k in won})
+    ledger.inputs.update({int(batch[k]): T.inputs[int(k)] for k in won})
     settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
     ledger.stage[batch[settled]] = T.stage[settled]
     ledger.status[batch[settled]] = T.status[settled]

@@ -21,12 +21,13 @@ from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.search.cone import pose
-from gonio.search.cuts import Cutter, Targets
+from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.inscribed import inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground
 from gonio.search.support import basic_support
+from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def propose_ties(problem: Problem, pairs: np.ndarray, *, on_progress: Report | N
                     cutter = Cutter(space, T, workers, lambda T=T: say(int((T.status != 0).sum())), None)
                     try:
                         for tau, name, width, most in _schedule(space.rank):
-                            aims = mu + (T.P - mu) / (1 - tau)
+                            aims = mu + (T.points - mu) / (1 - tau)
                             cutter.rounds(aims, ball.tolerance(tau), STAGE[name], width, most)
                     finally:
                         _keep(T, batch, n, status, stage, margin, inputs, combined)
@@ -179,19 +180,19 @@ def _targets(space: WhitenedRows, pairs: np.ndarray, centre: np.ndarray) -> tupl
         va = va - np.einsum("ij,ij->i", va, u)[:, None] * u
     mu = centre - (u @ centre)[:, None] * u
     T = Targets(pairs, va, u)
-    T.gaps = gap[:, 0]
+    T.row_distance = gap[:, 0]
     return T, mu
 
 
 def _keep(T: Targets, batch, n, status, stage, margin, inputs, combined) -> None:
-    margin[batch] = T.gap
+    margin[batch] = T.hull_distance
     margin[batch[T.status == NEVER]] = 0.0
     for k in np.flatnonzero(T.status != WINS):
-        used, w = T.sets[k, : T.size[k]].astype(np.int64), T.weights[k, : T.size[k]]
+        used, w = T.columns[k, : T.size[k]].astype(np.int64), T.weights[k, : T.size[k]]
         combined[int(batch[k])] = (used[used < n], w[used < n] / max(w[used < n].sum(), 1e-300))
-    won = np.array(sorted(T.z), np.int64)
+    won = np.array(sorted(T.inputs), np.int64)
     margin[batch[won]] = T.margin[won]
-    inputs.update({int(batch[k]): T.z[int(k)] for k in won})
+    inputs.update({int(batch[k]): T.inputs[int(k)] for k in won})
     settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
     stage[batch[settled]], status[batch[settled]] = T.stage[settled], T.status[settled]
 
