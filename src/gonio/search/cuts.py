@@ -17,7 +17,16 @@ import numpy as np
 from gonio.core.blas_pool import BlasPool
 from gonio.core.directions import unit
 from gonio.core.parallel import spans
-from gonio.search.cutting_round import NEVER, OPEN, STALLED, WINS, Bounds, ColumnArrays, TrialArrays, cutting_round
+from gonio.search.cutting_round import (
+    NEVER,
+    OPEN,
+    STALLED,
+    WINS,
+    ColumnArrays,
+    RoundingBounds,
+    TrialArrays,
+    cutting_round,
+)
 from gonio.search.rival_scan import RivalScan
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows
@@ -76,7 +85,7 @@ class Cutter:
         new = np.full(len(active), space.rank + 1) if len(self.rays) else np.minimum(trials.rival_count, room)
         factors, targets = T.factor_memory(active, new), T.arrays(aims)
         columns = ColumnArrays(space.V, self.rays, len(space.rays), space.kappa)
-        bounds = Bounds(space.coarse, space.fine, self.ray_drift, tolerance)
+        bounds = RoundingBounds(space.coarse, space.fine, self.ray_drift, tolerance)
 
         def run(chosen: np.ndarray) -> None:
             cutting_round(chosen, targets, trials, columns, factors, bounds, first_round)

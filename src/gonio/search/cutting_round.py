@@ -74,7 +74,7 @@ class FactorArrays(NamedTuple):
     new_start: np.ndarray  # of each trial, -1 where there is no room
 
 
-class Bounds(NamedTuple):
+class RoundingBounds(NamedTuple):
     """Rounding bounds, and how near a combination must come."""
 
     coarse: float  # of a float32 score
