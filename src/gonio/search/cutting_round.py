@@ -27,6 +27,9 @@ from gonio.search.kernels import dot, nnls
 
 OPEN, WINS, NEVER, STALLED = 0, 1, 2, 3
 
+# numba's cache on disk refers to the classes below by name: a cache older than a renaming cannot be loaded, and raises.
+# So whoever renames or removes one of them also renames the functions that take it.
+
 
 class TargetArrays(NamedTuple):
     """What is kept of each target from round to round."""
