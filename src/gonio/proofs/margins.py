@@ -126,48 +126,13 @@ def least_margins(
 
 
 def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | None) -> np.ndarray:
-    n, d = head.shape
-    # (point, label) pairs that are not rivals: each label itself, and those it is not compared with.
-    more = [(i, int(j)) for i, several in enumerate(but or ()) for j in several]
-    skipped = np.array([*enumerate(labels.tolist()), *more], np.int64).reshape(-1, 2)
-    kind, unit, tiny = (np.float32, 2.0**-24, 2.0**-110) if len(labels) >= SCREEN else (np.float64, UNIT, TINY)
-    bias = np.zeros(n) if head.bias is None else head.bias.astype(np.float64)
+    """`least_margins` of a block of points: one product for all rivals, then one by one those it cannot settle."""
     with np.errstate(all="ignore"):
-        # Powers of two bring x and the rows near 1, where nothing overflows; they are taken back at the end.
-        powers = -np.frexp(np.abs(places.x).max(axis=1))[1].astype(np.int64)
-        power = -math.frexp(float(head.norms.max()))[1]
-        # Beside a bias, x and rows that are both tiny stay tiny: the bias would overflow with them.
-        powers = np.minimum(powers, (60 if kind == np.float32 else 900) - power)
-        x, t = np.ldexp(places.x, powers[:, None]), np.ldexp(float(head.bias is not None), powers + power)
-        length = np.sqrt((x * x).sum(axis=1)) * SLACK
-        dust = np.ldexp(places.drift * np.linalg.norm(places.inputs.gain_and_shift(d)[0]) * SLACK, powers)
-        norms = np.ldexp(head.norms, power) * SLACK
-        own = _own(head, labels, x, power) + bias[labels] * t
-        own -= (d + 8) * UNIT * (length * norms[labels] + np.abs(bias[labels]) * t) + dust * norms[labels]
-        under = 1 + t + np.abs(bias).max()  # underflow takes at most `tiny` times this from a sum
-        own -= (TINY + tiny) * under
-        # The rounding bound rides along as columns of the product: what comes out is an upper bound of each score.
-        g = (d + 16) * unit * 1.01
-        left = np.column_stack([x, t, (g * length + dust) * 1.01, g * t]).astype(kind)
-        best = np.full(len(labels), -np.inf)
-        close: list[list[int]] = [[] for _ in labels]
-        for start, stop in spans(n, COLUMNS):
-            right = np.empty((stop - start, d + 3), kind)
-            block = head.rows[start:stop]
-            right[:, :d] = block * 2.0**power if abs(power) < 120 else np.ldexp(block.astype(np.float64), power)
-            right[:, d], right[:, d + 1] = bias[start:stop], norms[start:stop]
-            right[:, d + 2] = np.abs(bias[start:stop])
-            s = left @ right.T
-            mine = skipped[(skipped[:, 1] >= start) & (skipped[:, 1] < stop)]
-            s[mine[:, 0], mine[:, 1] - start] = -np.inf
-            top = s.max(axis=1)
-            for i in np.flatnonzero(~(top < own)):
-                fail = ~(s[i] < own[i])
-                close[i] += (start + np.flatnonzero(fail)).tolist()
-                top[i] = np.max(s[i], where=~fail, initial=-np.inf)
-            best = np.maximum(best, top)
+        scaled = _Scaled.of(head, places, np.float32 if len(labels) >= SCREEN else np.float64)
+        own = scaled.own_scores(labels)
+        best, close = _best_rivals(scaled, own, _not_rivals(labels, but))
         gap = own - best
-        out = np.ldexp(gap * np.where(gap > 0, 1 - 4 * UNIT, 1 + 4 * UNIT), -(powers + power))
+        out = np.ldexp(gap * np.where(gap > 0, 1 - 4 * UNIT, 1 + 4 * UNIT), -(scaled.x_powers + scaled.row_power))
         out[(out == np.inf) & (best > -np.inf)] = np.finfo(float).max  # a bound need not be infinite to hold
     for i, rivals in enumerate(close):
         if rivals:
@@ -175,12 +140,97 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | 
     return out
 
 
-def _own(head: Head, labels: np.ndarray, x: np.ndarray, power: int) -> np.ndarray:
-    out = np.empty(len(labels))
-    for a, b in spans(len(labels), head.rows.block_size()):
-        rows = np.ldexp(head.rows[labels[a:b]].astype(np.float64), power)
-        out[a:b] = np.einsum("ij,ij->i", rows, x[a:b])
-    return out
+def _not_rivals(labels: np.ndarray, but: Sequence[Any] | None) -> Int[np.ndarray, "some two"]:
+    """The (point, label) pairs that are not rivals: each label itself, and those it is not compared with."""
+    more = [(i, int(j)) for i, several in enumerate(but or ()) for j in several]
+    return np.array([*enumerate(labels.tolist()), *more], np.int64).reshape(-1, 2)
+
+
+def _best_rivals(scaled: _Scaled, own: np.ndarray, skipped: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
+    """Upper bounds of the scores of all rivals proven below `own`, the largest at each point; and the other rivals."""
+    best = np.full(len(own), -np.inf)
+    close: list[list[int]] = [[] for _ in own]
+    left = scaled.point_columns()
+    for start, stop in spans(scaled.head.shape[0], COLUMNS):
+        upper = left @ scaled.row_columns(start, stop).T
+        mine = skipped[(skipped[:, 1] >= start) & (skipped[:, 1] < stop)]
+        upper[mine[:, 0], mine[:, 1] - start] = -np.inf
+        top = upper.max(axis=1)
+        for i in np.flatnonzero(~(top < own)):  # also where one of them is NaN
+            unproven = ~(upper[i] < own[i])
+            close[i] += (start + np.flatnonzero(unproven)).tolist()
+            top[i] = np.max(upper[i], where=~unproven, initial=-np.inf)
+        best = np.maximum(best, top)
+    return best, close
+
+
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """A head and places, scaled by powers of two to numbers near 1, where nothing overflows: scores are
+
+    2^(x_power + row_power) (w.x + b) = (2^row_power w).(2^x_power x) + b t,     t = 2^(x_power + row_power), or 0.
+
+    What comes out of them is a bound of each score, outward: from below for the label, from above for the rivals.
+    """
+
+    head: Head
+    kind: type  # float32 or float64: of the product with the rivals
+    bias: Float[np.ndarray, " labels"]  # as given; 0 where there is none
+    row_power: int
+    norms: Float[np.ndarray, " labels"]  # bounds of |2^row_power w|
+    x_powers: Int[np.ndarray, " points"]
+    x: Float[np.ndarray, "points dim"]
+    t: Float[np.ndarray, " points"]
+    length: Float[np.ndarray, " points"]  # bounds of |x|
+    dust: Float[np.ndarray, " points"]  # bounds of the distance from x to the embedding meant
+
+    @classmethod
+    def of(cls, head: Head, places: Places, kind: type) -> _Scaled:
+        n, d = head.shape
+        bias = np.zeros(n) if head.bias is None else head.bias.astype(np.float64)
+        x_powers = -np.frexp(np.abs(places.x).max(axis=1))[1].astype(np.int64)
+        row_power = -math.frexp(float(head.norms.max()))[1]
+        # Beside a bias, x and rows that are both tiny stay tiny: the bias would overflow with them.
+        x_powers = np.minimum(x_powers, (60 if kind == np.float32 else 900) - row_power)
+        x, t = np.ldexp(places.x, x_powers[:, None]), np.ldexp(float(head.bias is not None), x_powers + row_power)
+        length = np.sqrt((x * x).sum(axis=1)) * SLACK
+        gain = np.linalg.norm(places.inputs.gain_and_shift(d)[0])
+        dust = np.ldexp(places.drift * gain * SLACK, x_powers)
+        norms = np.ldexp(head.norms, row_power) * SLACK
+        return cls(head, kind, bias, row_power, norms, x_powers, x, t, length, dust)
+
+    def own_scores(self, labels: np.ndarray) -> Float[np.ndarray, " points"]:
+        """A lower bound of the scaled score of each point's label, in float64; less what underflow takes from a sum."""
+        d, bias = self.head.shape[1], self.bias[labels]
+        own = np.empty(len(labels))
+        for a, b in spans(len(labels), self.head.rows.block_size()):
+            rows = np.ldexp(self.head.rows[labels[a:b]].astype(np.float64), self.row_power)
+            own[a:b] = np.einsum("ij,ij->i", rows, self.x[a:b])
+        own = own + bias * self.t
+        norms = self.norms[labels]
+        own -= (d + 8) * UNIT * (self.length * norms + np.abs(bias) * self.t) + self.dust * norms
+        # Underflow takes at most `tiny` times this from a sum: of the label's own, and of a rival's.
+        tiny = 2.0**-110 if self.kind == np.float32 else TINY
+        own -= (TINY + tiny) * (1 + self.t + np.abs(self.bias).max())
+        return own
+
+    def point_columns(self) -> np.ndarray:
+        """(x, t, g |x| + dust, g t), g = (d + 16) unit: times `row_columns` an upper bound of each score.
+
+        w.x + b t + g (|w| |x| + |b| t) + dust |w|: the rounding bound is part of the product.
+        """
+        unit = 2.0**-24 if self.kind == np.float32 else UNIT
+        g = (self.head.shape[1] + 16) * unit * 1.01
+        return np.column_stack([self.x, self.t, (g * self.length + self.dust) * 1.01, g * self.t]).astype(self.kind)
+
+    def row_columns(self, start: int, stop: int) -> np.ndarray:
+        """(w, b, |w|, |b|) of the labels start to stop."""
+        d, power, block = self.head.shape[1], self.row_power, self.head.rows[start:stop]
+        out = np.empty((stop - start, d + 3), self.kind)
+        out[:, :d] = block * 2.0**power if abs(power) < 120 else np.ldexp(block.astype(np.float64), power)
+        out[:, d], out[:, d + 1] = self.bias[start:stop], self.norms[start:stop]
+        out[:, d + 2] = np.abs(self.bias[start:stop])
+        return out
 
 
 def beats(

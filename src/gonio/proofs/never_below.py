@@ -110,48 +110,78 @@ def _conditions(mean: RivalMean, s: MeanSums) -> Conditions | None:
 
 def _enclosed(mean: RivalMean, s: MeanSums, must: Conditions, last: bool) -> float | None:
     """-(corner.D + B), rounded up, at exact weights that meet the conditions; it vanishes too where `last`."""
-    t = len(must.zero) + last
-    m = len(mean.rivals)
-    if m <= t:
+    vanishing = len(must.zero) + last
+    if len(mean.rivals) <= vanishing:
         return None
-    order = np.argsort(-np.abs(mean.weights), kind="stable")[: 4 * t + 8]
+    order = np.argsort(-np.abs(mean.weights), kind="stable")[: 4 * vanishing + 8]  # the weights that may move
+    edged = _sums_with_edge(mean, s, must, order)
+    zero = np.append(must.zero, len(must.corner)) if last else must.zero
+    found = _exact_weights_nearby(mean, edged, order, zero)
+    if found is None:
+        return None
+    moving, distance = found
+    # What has a sign must keep it when the weights move to the exact ones.
+    change = distance @ (np.abs(edged.rows[moving]) + 8 * FINE * edged.size[moving]).astype(float) * SLACK
+    signed = np.flatnonzero(must.sign)
+    if not (must.sign[signed] * edged.D[signed] - edged.error[signed] >= change[signed]).all():
+        return None
+    if last:
+        return 0.0
+    value, doubt = float(edged.D[-1]), float(edged.edge_error)
+    least = value - (doubt + float(change[-1])) * SLACK - 4 * UNIT * abs(value)
+    return -least if least >= 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class _EdgeSums:
+    """The sums D that the conditions are about, with corner.D + B as one coordinate more, and what moves them."""
+
+    D: np.ndarray  # up to D_reference, where there is one
+    error: np.ndarray  # bounds of the error of D
+    edge_error: np.floating  # that of corner.D + B, before it is rounded up
+    rows: np.ndarray  # by how much D grows with each weight that may move
+    size: np.ndarray  # the sums of the sizes of the terms of `rows`, for their error
+
+
+def _sums_with_edge(mean: RivalMean, s: MeanSums, must: Conditions, order: np.ndarray) -> _EdgeSums:
+    """The sums of the stored weights, and the columns of the weights `order`."""
     rows, c, terms = mean.columns(order)
     D, error, size = s.D, s.error, np.abs(rows)
     if must.reference is not None:
         k = [must.reference]
         D, error = D - D[k], error + error[k] + FINE * (np.abs(D) + np.abs(D[k]))
         rows, size = rows - rows[:, k], size + size[:, k]
-    # corner.D + B stands last, as one coordinate more.
     edge = must.corner.astype(LONG)
     rows = np.column_stack([rows, rows @ edge + c])
     size = np.column_stack([size, (len(edge) + 8) * (size @ np.abs(edge) + terms)])
     value = edge @ np.where(edge != 0, D, 0) + LONG(s.B)
     wide = np.abs(edge) @ np.where(edge != 0, s.size, 0) + abs(s.B)
     doubt = np.abs(edge) @ np.where(edge != 0, error, 0) + s.wrong + (len(edge) + 8) * FINE * wide
-    D, error = np.append(D, value), np.append(error, doubt * SLACK)
-    zero = np.append(must.zero, len(edge)) if last else must.zero
+    return _EdgeSums(np.append(D, value), np.append(error, doubt * SLACK), doubt, rows, size)
 
-    moved, keep = np.zeros(0), np.zeros(0, np.int64)
-    if t:
-        table, terms = rows[:, zero].T.astype(float), size[:, zero].T.astype(float)
-        # With one column to spare, the largest weight is the one that stays as it is.
-        keep = np.arange(1, t + 1) if m == t + 1 else _independent(table * np.abs(mean.weights[order]), t)
-        if keep is None:
-            return None
-        found = _distance(table[:, keep], (UNIT + 4 * FINE) * terms[:, keep] + TINY, D[zero], error[zero])
-        weights, free = mean.weights[order[keep]], mean.free[order[keep]]
-        if found is None or not (found <= NEAR).all() or not (free | (found < weights)).all():
-            return None
-        moved = found
-    # What has a sign must keep it when the weights move to the exact ones.
-    stay = np.flatnonzero(must.sign)
-    give = moved @ (np.abs(rows[keep]) + 8 * FINE * size[keep]).astype(float) * SLACK
-    if not (must.sign[stay] * D[stay] - error[stay] >= give[stay]).all():
+
+def _exact_weights_nearby(
+    mean: RivalMean, edged: _EdgeSums, order: np.ndarray, zero: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Proof that exact weights with D_k = 0 for k in `zero` exist near the stored ones, with the right signs.
+
+    (which of `order` move, bounds of how far each): as many weights as there are conditions. None without a proof.
+    """
+    t = len(zero)
+    if not t:
+        return np.zeros(0, np.int64), np.zeros(0)
+    table, terms = edged.rows[:, zero].T.astype(float), edged.size[:, zero].T.astype(float)
+    # With one column to spare, the largest weight is the one that stays as it is.
+    one_to_spare = len(mean.rivals) == t + 1
+    moving = np.arange(1, t + 1) if one_to_spare else _independent(table * np.abs(mean.weights[order]), t)
+    if moving is None:
         return None
-    if last:
-        return 0.0
-    least = float(value) - (float(doubt) + float(give[-1])) * SLACK - 4 * UNIT * abs(float(value))
-    return -least if least >= 0 else None
+    table_error = (UNIT + 4 * FINE) * terms[:, moving] + TINY
+    distance = _distance(table[:, moving], table_error, edged.D[zero], edged.error[zero])
+    weights, free = mean.weights[order[moving]], mean.free[order[moving]]
+    if distance is None or not (distance <= NEAR).all() or not (free | (distance < weights)).all():
+        return None
+    return moving, distance
 
 
 def _independent(table: np.ndarray, t: int) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""For every label of a head: can it win? The engine proposes; certificates verify.
+"""For every label of a head: can it win? This search proposes answers; certificates prove them.
 
 Label i wins  iff  some z of the problem's set has  (V_i - V_j).z + c_i - c_j > 0  for all j != i.
 
@@ -20,19 +20,20 @@ from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.proofs.own_direction import OwnDirections
-from gonio.search.cone import pose
-from gonio.search.cuts import Cutter, Targets
+from gonio.search.cone import Cone, pose
+from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.exponential_tilting import WIDE, Tilter
 from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
+from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
-HOT = 2500
+LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
 LEAD = 8  # one label in so many goes first
 NEAR = 0.1  # of the squared distance from the centre: what counts as one cluster
-MANY = 0.15  # of the labels: then most directions lose to a few long rows, and these are asked first
+MANY = 0.15  # of the labels open: then most directions lose to a few long rows, and these are asked first
 
 
 class Ledger:
@@ -108,6 +109,7 @@ def propose(
 
 
 def _at_points(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
+    """Over finitely many inputs: the best margin of each label, enclosed, tells."""
     seen = best_margins(problem, workers)
     assert problem.points is not None
     for i in np.flatnonzero(ledger.wanted).tolist():
@@ -134,32 +136,45 @@ def _alone(problem: Problem, ledger: Ledger) -> None:
 
 
 def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirections) -> None:
+    """All stages over a set that is a cone or can be written as one."""
     cone = pose(problem)
-    n = len(problem.V)
-    space = None
     ledger.ground = replace(ledger.ground, cone=cone)
-    # Without rays, or with the ray of the bias only (a win without bias is a win with it, far enough out).
-    own_directions = problem.shape == "space" or not (cone.affine or len(cone.rays))
-    if own_directions and len(ledger.open) > n // 8:
-        plain = pose(replace(problem, c=np.zeros(n))) if cone.affine else cone
-        rows = prepare(plain, workers, own=own, keep=not cone.affine)
-        if rows.rank:
-            asked = ledger.wanted & (ledger.status == UNDECIDED)
-            try:
-                own.decide(rows, asked, workers, lambda lead: ledger.say("own direction", int((lead > 0).sum())))
-            finally:  # an interrupt keeps what has been accepted so far
-                ledger.ground = replace(ledger.ground, own=rows.light(), lead=own.lead.copy())
-                _keep_own_directions(ledger, rows, own.lead)
-        space = None if cone.affine else rows
+    space = _own_directions(problem, cone, ledger, workers, own)
     if not len(ledger.open):
         return
     space = space or prepare(cone, workers)
-    rows = np.flatnonzero(ledger.stage == STAGE["own direction"])
-    rows = rows if len(rows) >= 4 * space.rank else np.arange(n)
-    rows = rows[:: max(1, len(rows) // (24 * max(1, space.rank)))]
-    ball = inscribed(space, rows)
-    ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=rows)
+    pool = _ball_rows(ledger, space.rank)
+    ball = inscribed(space, pool)
+    ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
     _cut(space, ball, ledger, workers)
+
+
+def _own_directions(
+    problem: Problem, cone: Cone, ledger: Ledger, workers: BlasPool, own: OwnDirections
+) -> WhitenedRows | None:
+    """Stage 1: the labels that win in their own direction. The whitened rows, if the later stages can use them."""
+    n = len(problem.V)
+    # Without rays, or with the ray of the bias only (a win without bias is a win with it, far enough out).
+    possible = problem.shape == "space" or not (cone.affine or len(cone.rays))
+    if not possible or len(ledger.open) <= n // 8:
+        return None
+    plain = pose(replace(problem, c=np.zeros(n))) if cone.affine else cone
+    rows = prepare(plain, workers, own=own, keep=not cone.affine)
+    if rows.rank:
+        asked = ledger.wanted & (ledger.status == UNDECIDED)
+        try:
+            own.decide(rows, asked, workers, lambda lead: ledger.say("own direction", int((lead > 0).sum())))
+        finally:  # an interrupt keeps what has been accepted so far
+            ledger.ground = replace(ledger.ground, own=rows.light(), lead=own.lead.copy())
+            _keep_own_directions(ledger, rows, own.lead)
+    return None if cone.affine else rows
+
+
+def _ball_rows(ledger: Ledger, rank: int) -> np.ndarray:
+    """The rows that the inscribed ball is made of: vertices of the hull if enough are known, else all; thinned out."""
+    rows = np.flatnonzero(ledger.stage == STAGE["own direction"])
+    rows = rows if len(rows) >= 4 * rank else np.arange(len(ledger.status))
+    return rows[:: max(1, len(rows) // (24 * max(1, rank)))]
 
 
 def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) -> None:
@@ -182,57 +197,69 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) ->
 
 
 def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
-    n, rank = len(space.V), space.rank
-    left = ledger.open
-    hot = None
-    if len(left) > MANY * n and n > 2 * HOT:
-        won = np.flatnonzero(ledger.status == WINS)
-        won = won if len(won) >= HOT else np.arange(n)
-        hot = np.sort(won[np.argsort(-space.norms[won], kind="stable")[:HOT]])
+    """Stages 2 to 5, one batch of open labels after the other."""
+    rank, left = space.rank, ledger.open
+    long_rows = _long_rows(space, ledger)
     tilter = Tilter(space, ball, ledger.ground.pool, workers) if ball.radius > 0 and rank >= WIDE else None
-    # A few labels first: the others of their cluster, if they are in one, begin with their columns.
+    # One label in LEAD first: the others of its cluster, if it is in one, begin with its columns.
     leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
-    shown: Targets | None = None
+    decided: Targets | None = None
     for group in (leaders, others):
         for s in spans(len(group), max(512, min(4096, 15_000_000 // max(1, rank)))):
             batch = group[slice(*s)]
             T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, rank)))
-            if (
-                group is others and shown is not None and not space.cone.curved
-            ):  # rays are numbered batch by batch there
-                _follow(T, shown, ball.centre)
-            cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), hot)
+            # Where the cone is curved, the rays are numbered batch by batch, and columns cannot be handed on.
+            if group is others and decided is not None and not space.cone.curved:
+                _start_from_neighbours(T, decided, ball.centre)
+            cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), long_rows)
             try:
                 if tilter:
-                    cutter.rounds(ball.aim(T.P, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
+                    cutter.rounds(ball.aim(T.points, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
                     tilter.settle(T, STAGE["tilting"], 24)
                 for tau, stage, width, most in _schedule(rank):
-                    cutter.rounds(ball.aim(T.P, tau), ball.tolerance(tau), STAGE[stage], width, most)
+                    cutter.rounds(ball.aim(T.points, tau), ball.tolerance(tau), STAGE[stage], width, most)
             finally:
-                _keep(T, batch, n, ledger)
-            shown = T if group is leaders else shown
+                _keep(T, batch, len(space.V), ledger)
+            decided = T if group is leaders else decided
 
 
-def _follow(T: Targets, shown: Targets, centre: np.ndarray) -> None:
-    """Give each target near a decided one that never wins the columns of that one to begin with."""
-    lead = np.flatnonzero((shown.status == NEVER) & (shown.size > 0))
+def _long_rows(space: WhitenedRows, ledger: Ledger) -> np.ndarray | None:
+    """The longest rows, of labels known to win if there are enough; None where asking them first does not pay."""
+    n = len(space.V)
+    if len(ledger.open) <= MANY * n or n <= 2 * LONG_ROWS:
+        return None
+    won = np.flatnonzero(ledger.status == WINS)
+    won = won if len(won) >= LONG_ROWS else np.arange(n)
+    return np.sort(won[np.argsort(-space.norms[won], kind="stable")[:LONG_ROWS]])
+
+
+def _start_from_neighbours(T: Targets, decided: Targets, centre: np.ndarray) -> None:
+    """Give each target near a decided one that never wins the columns and weights of that one to begin with."""
+    lead = np.flatnonzero((decided.status == NEVER) & (decided.size > 0))
     if not len(lead):
         return
-    A, B = T.P - centre, shown.P[lead] - centre
-    size = np.einsum("ij,ij->i", A, A)
-    nearest, square = np.empty(len(A), np.int64), np.empty(len(A))
+    from_centre = T.points - centre
+    size = np.einsum("ij,ij->i", from_centre, from_centre)
+    nearest, square = _nearest(from_centre, size, decided.points[lead] - centre)
+    close = np.flatnonzero(square < NEAR * size)
+    source = lead[nearest[close]]
+    # A label cannot be a column of its own combination: one that is among its neighbour's columns begins with none.
+    used = np.arange(decided.columns.shape[1]) < decided.size[source][:, None]
+    foreign = ~((decided.columns[source] == T.labels[close, :1]) & used).any(axis=1)
+    close, source = close[foreign], source[foreign]
+    T.columns[close], T.weights[close] = decided.columns[source], decided.weights[source]
+    T.size[close] = decided.size[source]
+
+
+def _nearest(A: np.ndarray, squares: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each row of A, of squared length `squares`, the nearest row of B and its squared distance."""
+    nearest, distance = np.empty(len(A), np.int64), np.empty(len(A))
     for s in spans(len(A), 256):  # fresh memory would cost more than the products
         part = slice(*s)
         away = np.einsum("ij,ij->i", B, B) - 2 * (A[part] @ B.T)
         nearest[part] = away.argmin(axis=1)
-        square[part] = away[np.arange(len(away)), nearest[part]] + size[part]
-    close = np.flatnonzero(square < NEAR * size)
-    source = lead[nearest[close]]
-    # Nobody may lean on himself: a label among the columns of its own leader begins anew.
-    used = np.arange(shown.sets.shape[1]) < shown.size[source][:, None]
-    alien = ~((shown.sets[source] == T.labels[close, :1]) & used).any(axis=1)
-    close, source = close[alien], source[alien]
-    T.sets[close], T.weights[close], T.size[close] = shown.sets[source], shown.weights[source], shown.size[source]
+        distance[part] = away[np.arange(len(away)), nearest[part]] + squares[part]
+    return nearest, distance
 
 
 def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
@@ -242,21 +269,21 @@ def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
 
 def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
     """Write down what a batch of targets has come to."""
-    ledger.margin[batch] = T.gap
+    ledger.margin[batch] = T.hull_distance
     ledger.margin[batch[T.status == NEVER]] = 0.0
     lost = np.flatnonzero(T.status != WINS)
-    sets, size = T.sets[lost], T.size[lost]
-    rows = (np.arange(sets.shape[1]) < size[:, None]) & (sets < n)  # rivals, not rays
-    assert not (rows & (sets == batch[lost, None])).any()
+    columns, size = T.columns[lost], T.size[lost]
+    rows = (np.arange(columns.shape[1]) < size[:, None]) & (columns < n)  # rivals, not rays
+    assert not (rows & (columns == batch[lost, None])).any()
     order = np.argsort(~rows, axis=1, kind="stable")  # the rivals first
-    sets = np.take_along_axis(sets, order, axis=1).astype(np.int64)
+    columns = np.take_along_axis(columns, order, axis=1).astype(np.int64)
     weights = np.take_along_axis(np.where(rows, T.weights[lost], 0.0), order, axis=1)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    for k, used, w, m in zip(batch[lost].tolist(), sets, weights, rows.sum(axis=1).tolist(), strict=True):
+    for k, used, w, m in zip(batch[lost].tolist(), columns, weights, rows.sum(axis=1).tolist(), strict=True):
         ledger.combined[k] = (used[:m], w[:m])
-    won = np.array(sorted(T.z), np.int64)
+    won = np.array(sorted(T.inputs), np.int64)
     ledger.margin[batch[won]] = T.margin[won]
-    ledger.inputs.update({int(batch[k]): T.z[int(k)] for k in won})
+    ledger.inputs.update({int(batch[k]): T.inputs[int(k)] for k in won})
     settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
     ledger.stage[batch[settled]] = T.stage[settled]
     ledger.status[batch[settled]] = T.status[settled]

@@ -1,8 +1,8 @@
 """Which pairs of labels can share the top, strictly above all others?
 
 Labels a and b tie  iff  some z of the set has  score_a = score_b > score_j  for all other j. In whitened coordinates:
-keep directions orthogonal to u ~ v_a - v_b; seen along u the two rows are one point P, and the question is the one of
-`propose` for P against all other rows. It is answered by the same cuts, with columns taken off u.
+keep directions orthogonal to u ~ v_a - v_b; projected along u the two rows are one point P, and the question is the one
+of `propose` for P against all other rows. It is answered by the same cutting planes, with columns projected along u.
 
     ties       r.P > r.v_j for all j, r orthogonal to u (up to rounding, which the margin must outweigh)
     never      la v_a + lb v_b = sum_j w_j v_j (+ rays),  la + lb = 1 of any sign,  w_j >= 0, sum w_j = 1
@@ -21,12 +21,13 @@ from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.search.cone import pose
-from gonio.search.cuts import Cutter, Targets
+from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.inscribed import inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground
 from gonio.search.support import basic_support
+from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 if TYPE_CHECKING:
@@ -95,53 +96,83 @@ def _equal_to(problem: Problem, i: int, j: int) -> bool:
     return bool((problem.V[i] == problem.V[j]).all())
 
 
+class _TieLedger:
+    """What has been settled so far of each pair; the only thing that an interrupt leaves behind."""
+
+    def __init__(self, problem: Problem, pairs: np.ndarray, report: Report | None) -> None:
+        m = len(pairs)
+        self.pairs, self.report = pairs, report
+        self.status, self.stage, self.margin = np.zeros(m, np.int8), np.zeros(m, np.int8), np.full(m, np.inf)
+        self.inputs: dict[int, np.ndarray] = {}
+        self.combined: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.ground = Ground(problem)
+
+    @property
+    def open(self) -> np.ndarray:
+        return np.flatnonzero(self.status == UNDECIDED)
+
+    def settle(self, k: int, status: int, stage: str) -> None:
+        self.status[k], self.stage[k], self.margin[k] = status, STAGE[stage], 0.0
+
+    def say(self, more: int = 0) -> None:
+        """Tell how far the search is, `more` pairs being settled but not written down yet."""
+        if self.report:
+            m = len(self.pairs)
+            self.report(min(m, m - len(self.open) + more), m, "ties")
+
+
 def propose_ties(problem: Problem, pairs: np.ndarray, *, on_progress: Report | None = None) -> TieProposals:
     """Whether each pair (a, b) of labels can share the top over the set that the problem poses."""
     pairs = np.array(pairs, np.int64).reshape(-1, 2)
-    n, m = len(problem.V), len(pairs)
-    if m and (pairs.min() < 0 or pairs.max() >= n or (pairs[:, 0] == pairs[:, 1]).any()):
+    n = len(problem.V)
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n or (pairs[:, 0] == pairs[:, 1]).any()):
         raise GonioError(f"propose_ties: every pair must name two different labels of 0 to {n - 1}.")
-    equal = equal_rows(problem)
-    status, stage, margin = np.zeros(m, np.int8), np.zeros(m, np.int8), np.full(m, np.inf)
-    inputs: dict[int, np.ndarray] = {}
-    combined: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for k, (a, b) in enumerate(pairs.tolist()):
-        blocked = _blocked(problem, equal, a, b)
-        if blocked is not None:
-            status[k], margin[k] = NEVER, 0.0
-            stage[k] = STAGE["dominated" if blocked < 0 or problem.c[blocked] > min(problem.c[[a, b]]) else "twin"]
-            combined[k] = (np.array([j for j in (blocked,) if j >= 0], np.int64), np.ones(int(blocked >= 0)))
-    ground, interrupted = Ground(problem), False
-
-    def say(extra: int = 0) -> None:
-        if on_progress:
-            on_progress(min(m, int((status != UNDECIDED).sum()) + extra), m, "ties")
-
+    ledger, interrupted = _TieLedger(problem, pairs, on_progress), False
+    _settle_equal_rows(problem, ledger)
     try:
         with BlasPool() as workers, np.errstate(all="ignore"):
-            say()
+            ledger.say()
             if problem.shape == "points":
-                _at_points(problem, pairs, status, stage, margin, inputs, workers)
-            elif (status == UNDECIDED).any():
-                space = prepare(pose(problem), workers)
-                rows = np.arange(n)[:: max(1, n // (12 * max(1, space.rank)))]
-                ball = inscribed(space, rows)
-                ground = replace(ground, cone=space.cone, space=space.light(), ball=ball, pool=rows)
-                todo = np.flatnonzero(status == UNDECIDED)
-                for s in spans(len(todo), max(256, min(BATCH, 8_000_000 // max(1, space.rank)))):
-                    batch = todo[slice(*s)]
-                    T, mu = _targets(space, pairs[batch], ball.centre)
-                    cutter = Cutter(space, T, workers, lambda T=T: say(int((T.status != 0).sum())), None)
-                    try:
-                        for tau, name, width, most in _schedule(space.rank):
-                            aims = mu + (T.P - mu) / (1 - tau)
-                            cutter.rounds(aims, ball.tolerance(tau), STAGE[name], width, most)
-                    finally:
-                        _keep(T, batch, n, status, stage, margin, inputs, combined)
-            say()
+                _at_points(problem, ledger, workers)
+            elif len(ledger.open):
+                _cut(problem, ledger, workers)
+            ledger.say()
     except KeyboardInterrupt:
         interrupted = True
-    return TieProposals(pairs, status, stage, margin, interrupted, ground, inputs, combined)
+    return TieProposals(
+        pairs, ledger.status, ledger.stage, ledger.margin, interrupted, ledger.ground, ledger.inputs, ledger.combined
+    )
+
+
+def _settle_equal_rows(problem: Problem, ledger: _TieLedger) -> None:
+    """The pairs that cannot tie because some rows are equal."""
+    equal = equal_rows(problem)
+    for k, (a, b) in enumerate(ledger.pairs.tolist()):
+        blocked = _blocked(problem, equal, a, b)
+        if blocked is not None:
+            higher = blocked < 0 or problem.c[blocked] > min(problem.c[[a, b]])
+            ledger.settle(k, NEVER, "dominated" if higher else "twin")
+            ledger.combined[k] = (np.array([j for j in (blocked,) if j >= 0], np.int64), np.ones(int(blocked >= 0)))
+
+
+def _cut(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:
+    """Cutting planes for the open pairs, one batch after the other."""
+    n = len(problem.V)
+    space = prepare(pose(problem), workers)
+    rows = np.arange(n)[:: max(1, n // (12 * max(1, space.rank)))]
+    ball = inscribed(space, rows)
+    ledger.ground = replace(ledger.ground, cone=space.cone, space=space.light(), ball=ball, pool=rows)
+    left = ledger.open
+    for s in spans(len(left), max(256, min(BATCH, 8_000_000 // max(1, space.rank)))):
+        batch = left[slice(*s)]
+        T, centres = _targets(space, ledger.pairs[batch], ball.centre)
+        cutter = Cutter(space, T, workers, lambda T=T: ledger.say(int((T.status != 0).sum())), None)
+        try:
+            for tau, name, width, most in _schedule(space.rank):
+                aims = centres + (T.points - centres) / (1 - tau)
+                cutter.rounds(aims, ball.tolerance(tau), STAGE[name], width, most)
+        finally:
+            _keep(T, batch, n, ledger)
 
 
 def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
@@ -170,41 +201,38 @@ def _blocked(problem: Problem, equal: Equal, a: int, b: int) -> int | None:
 
 
 def _targets(space: WhitenedRows, pairs: np.ndarray, centre: np.ndarray) -> tuple[Targets, np.ndarray]:
-    """The pairs as points seen along u, and the ball's centre seen so."""
-    va, vb = space.V[pairs[:, 0]], space.V[pairs[:, 1]]
-    u = va - vb
-    gap = np.linalg.norm(u, axis=1, keepdims=True)
-    u = np.where(gap > 0, u / np.where(gap > 0, gap, 1), 0.0)  # twins: nothing to take off
+    """The pairs as points orthogonal to u ~ v_a - v_b, and for each pair the ball's centre made orthogonal to its u."""
+    point, difference = space.V[pairs[:, 0]], space.V[pairs[:, 0]] - space.V[pairs[:, 1]]
+    distance = np.linalg.norm(difference, axis=1, keepdims=True)
+    u = np.where(distance > 0, difference / np.where(distance > 0, distance, 1), 0.0)  # equal rows: no direction
     for _ in range(2):  # a second time, since the first leaves the rounding of the first
-        va = va - np.einsum("ij,ij->i", va, u)[:, None] * u
-    mu = centre - (u @ centre)[:, None] * u
-    T = Targets(pairs, va, u)
-    T.gaps = gap[:, 0]
-    return T, mu
+        point = point - np.einsum("ij,ij->i", point, u)[:, None] * u
+    centres = centre - (u @ centre)[:, None] * u
+    return Targets(pairs, point, u, distance[:, 0]), centres
 
 
-def _keep(T: Targets, batch, n, status, stage, margin, inputs, combined) -> None:
-    margin[batch] = T.gap
-    margin[batch[T.status == NEVER]] = 0.0
+def _keep(T: Targets, batch: np.ndarray, n: int, ledger: _TieLedger) -> None:
+    """Write down what a batch of targets has come to."""
+    ledger.margin[batch] = T.hull_distance
+    ledger.margin[batch[T.status == NEVER]] = 0.0
     for k in np.flatnonzero(T.status != WINS):
-        used, w = T.sets[k, : T.size[k]].astype(np.int64), T.weights[k, : T.size[k]]
-        combined[int(batch[k])] = (used[used < n], w[used < n] / max(w[used < n].sum(), 1e-300))
-    won = np.array(sorted(T.z), np.int64)
-    margin[batch[won]] = T.margin[won]
-    inputs.update({int(batch[k]): T.z[int(k)] for k in won})
+        used, w = T.columns[k, : T.size[k]].astype(np.int64), T.weights[k, : T.size[k]]
+        ledger.combined[int(batch[k])] = (used[used < n], w[used < n] / max(w[used < n].sum(), 1e-300))
+    won = np.array(sorted(T.inputs), np.int64)
+    ledger.margin[batch[won]] = T.margin[won]
+    ledger.inputs.update({int(batch[k]): T.inputs[int(k)] for k in won})
     settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
-    stage[batch[settled]], status[batch[settled]] = T.stage[settled], T.status[settled]
+    ledger.stage[batch[settled]], ledger.status[batch[settled]] = T.stage[settled], T.status[settled]
 
 
-def _at_points(problem: Problem, pairs, status, stage, margin, inputs, workers: BlasPool) -> None:
-    """At given points a tie is an equality of two numbers: exact arithmetic tells, for the points that come near."""
-    assert problem.points is not None
-    for k in np.flatnonzero(status == UNDECIDED):
-        a, b = pairs[k]
+def _at_points(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:
+    """At given points a tie is an equality of two numbers: pairs that come near at none of them are settled."""
+    for k in ledger.open.tolist():
+        a, b = ledger.pairs[k]
         keep = np.delete(np.arange(len(problem.V)), b)  # a alone against the others: where a ties with b on top it wins
         seen = best_margins(replace(problem, V=problem.V[keep], c=problem.c[keep]), workers)
         i = int(np.flatnonzero(keep == a)[0])
         if seen.high[i] <= 0:
-            status[k], stage[k], margin[k] = NEVER, STAGE["points"], 0.0
+            ledger.settle(k, NEVER, "points")
         else:
-            margin[k] = float(seen.high[i])
+            ledger.margin[k] = float(seen.high[i])

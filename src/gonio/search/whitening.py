@@ -1,4 +1,5 @@
-"""Stage 0: coordinates in which the rows are isotropic. Who can win does not depend on them; how fast we see it does.
+"""Whitening (stage 0): coordinates in which the rows are isotropic. Which labels can win does not depend on them; how
+fast the search sees it does.
 
 v_j = L (a_j - centre),  L = Cov^-1/2 on the directions in which rows (or rays) differ.
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 FLOOR = 1e-13  # eigenvalues of a covariance below this part of the largest are rounding
-ROUND = 1e-6  # and where K has a shape, stretching directions with less than this would make it a sliver
+ROUND = 1e-6  # the same where K has a shape: stretching directions with less than this would make K too thin
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class WhitenedRows(MappedRows):
 
     @cached_property
     def back(self) -> Float[np.ndarray, "homogeneous rank"]:
-        """The way back from y = L'r to r, as a matrix that acts on rows."""
+        """The pseudoinverse that takes y = L'r to r, as a matrix that acts on rows."""
         return np.linalg.pinv(self.L)
 
     @cached_property
@@ -107,7 +108,7 @@ def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, 
     flat = 0
     if thin:
         V, drift, _ = multiplied(cone.rows, n, centre, L, workers, 0.0)
-        L, flat = _resolved(cone, centre, L, V, drift)
+        L, flat = _whitened_again(cone, centre, L, V, drift)
     if flat and cone.problem.shape == "space":
         return _without_idle(cone, centre, L, workers, keep)
     mapped = own.mapped(centre, L, workers, keep=keep) if own else map_rows(cone.rows, n, centre, L, workers, keep=keep)
@@ -118,7 +119,7 @@ def prepare(cone: Cone, workers: BlasPool, *, own: OwnDirections | None = None, 
 
 
 def _isotropic(cone: Cone, workers: BlasPool) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The mean of the rows, L = Cov^-1/2, and whether some directions have nothing, or need a second look."""
+    """The mean of the rows, L = Cov^-1/2, and whether some direction has so little that L must be made again."""
     n = len(cone.problem.V)
     parts = list(spans(n, BLOCK))
     centre = np.sum(workers.run(lambda s: cone.rows(slice(*s)).sum(axis=0), parts), axis=0) / n
@@ -137,7 +138,10 @@ def _isotropic(cone: Cone, workers: BlasPool) -> tuple[np.ndarray, np.ndarray, b
 
 
 def _without_idle(cone: Cone, centre: np.ndarray, L: np.ndarray, workers: BlasPool, keep: bool) -> WhitenedRows:
-    """The space where only t > 0 is asked for and some y with t > 0 moves all scores alike: the rays bind nothing."""
+    """The space without its last coordinate, along which some y with t > 0 moves all scores alike.
+
+    Only t > 0 is asked for, and adding that y to any direction gives it: the rays bind nothing, and are dropped.
+    """
     V, drift, reach = multiplied(cone.rows, len(cone.problem.V), centre, L, workers, 0.0)
     idle = L[-1] if L[-1, -1] > 0 else -L[-1]
     cone = replace(cone, rays=cone.rays[:0], idle=idle, noise=float(np.abs(V[:, -1]).max()) + drift)
@@ -147,33 +151,49 @@ def _without_idle(cone: Cone, centre: np.ndarray, L: np.ndarray, workers: BlasPo
     return WhitenedRows(centre, L, rows, V32, order, norms, drift, reach, cone, np.zeros((0, len(L))), 0)
 
 
-def _resolved(cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drift: float) -> tuple[np.ndarray, int]:
-    """L again, where some directions carry next to nothing: these are seen clearly only after a first whitening.
+def _whitened_again(
+    cone: Cone, centre: np.ndarray, L: np.ndarray, V: np.ndarray, drift: float
+) -> tuple[np.ndarray, int]:
+    """(L', k): L whitened a second time, where some directions carry next to nothing and are seen clearly only now.
 
-    Directions in which no row exceeds its own rounding are dropped, but for those that a ray uses: they come last,
-    and their number is given back.
+    L' = T'L  with T = (eigenvectors of Cov(v)) / sqrt(eigenvalues), on the directions in which some row exceeds its
+    own rounding. Of the other directions those that a ray uses are kept: they come last, and k is their number.
     """
-    V -= V.mean(axis=0)  # the centre is rounded too, and here that shows
-    values, vectors = np.linalg.eigh(V.T @ V / len(V))
-    order = np.argsort(-values)
-    values, vectors = values[order], vectors[:, order]
-    size = np.abs(V @ vectors).max(axis=0) if len(V) * len(vectors) < 1e8 else np.sqrt(np.maximum(values, 0)) * 8
-    live = size > 8 * drift + 1e-14 * size.max()
-    turn = vectors[:, live] / np.sqrt(np.maximum(values[live], 1.0 if cone.shaped else 1e-300))
-    # L is huge where the rows have nothing, and a trace of that in `turn` would bend the rays: keep to the rows' span.
-    reach = np.zeros((cone.width, turn.shape[1]))
-    for s in spans(len(V), BLOCK):
-        reach += (cone.rows(slice(*s)) - centre).T @ (V[slice(*s)] @ turn)
-    span = np.linalg.qr(reach / np.maximum(np.linalg.norm(reach, axis=0), 1e-300))[0]
+    turn, complete = _above_rounding(cone, V, drift)
+    span = _row_span(cone, centre, V, turn)
     again = (turn.T @ L) @ span @ span.T
     rays = cone.rays  # those of a ball are made from y = L'r and so lie in the rows' directions (and t) by themselves
-    if not len(rays) or live.all():
+    if not len(rays) or complete:
         return again, 0
     # What the rays do in the directions that are left, in the given coordinates: orthonormal to all the rows' ones.
     rest = rays - (rays @ span) @ span.T
     _, size, more = np.linalg.svd(rest, full_matrices=False)
     more = more[size > 1e-9]
     return np.vstack([again, more]), len(more)
+
+
+def _above_rounding(cone: Cone, V: np.ndarray, drift: float) -> tuple[np.ndarray, bool]:
+    """The whitening T of rows that are already whitened once (centred in place), and whether it has all directions."""
+    V -= V.mean(axis=0)  # the centre is rounded too, and here that shows
+    values, vectors = np.linalg.eigh(V.T @ V / len(V))
+    order = np.argsort(-values)
+    values, vectors = values[order], vectors[:, order]
+    # The largest coordinate in each direction; for many rows, eight deviations stand for it.
+    size = np.abs(V @ vectors).max(axis=0) if len(V) * len(vectors) < 1e8 else np.sqrt(np.maximum(values, 0)) * 8
+    live = size > 8 * drift + 1e-14 * size.max()
+    turn = vectors[:, live] / np.sqrt(np.maximum(values[live], 1.0 if cone.shaped else 1e-300))
+    return turn, bool(live.all())
+
+
+def _row_span(cone: Cone, centre: np.ndarray, V: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """An orthonormal basis, in the given coordinates, of the directions of the rows that T keeps.
+
+    L is huge where the rows have nothing, and a trace of that in T would bend the rays: L' is projected onto this.
+    """
+    moments = np.zeros((cone.width, turn.shape[1]))
+    for s in spans(len(V), BLOCK):
+        moments += (cone.rows(slice(*s)) - centre).T @ (V[slice(*s)] @ turn)
+    return np.linalg.qr(moments / np.maximum(np.linalg.norm(moments, axis=0), 1e-300))[0]
 
 
 def recheck(space: WhitenedRows, own: np.ndarray, z: np.ndarray) -> float:
