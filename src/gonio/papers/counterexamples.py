@@ -43,8 +43,8 @@ def scaled_row() -> CounterExample:
     V = W.copy()
     V[2] *= 2 / 5
     # The coordinates hold sqrt(1/2), which no float is: the parallel chords of the octagon are so up to rounding.
-    unit = [unit(X) for X in (W, V)]
-    off = float(np.abs(unit[0] @ unit[0].T - unit[1] @ unit[1].T).max())
+    A, B = unit(W), unit(V)
+    off = float(np.abs(A @ A.T - B @ B.T).max())
     return _compare("Theorem 5.5", W, V, W, V, 1e-9, off)
 
 
