@@ -18,8 +18,9 @@ from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 from benchmarks import Case, Cases
+from gonio.core.directions import unit
 from gonio.factors import fit, similar_items
-from gonio.factors.similar import unit_rows, vectors
+from gonio.factors.similar import vectors
 from gonio.papers.simulated_interactions import simulate
 
 
@@ -126,7 +127,7 @@ def cases(toy: bool) -> Cases:
         return similar_items(model, k=10).near
 
     def plain() -> np.ndarray:
-        U = unit_rows(vectors(model.users, model.items, "projected")).astype(np.float32)
+        U = unit(vectors(model.users, model.items, "projected")).astype(np.float32)
         out = np.empty((len(U), 10), np.int64)
         for a in range(0, len(U), 1000):
             S = U[a : a + 1000] @ U.T

@@ -142,7 +142,7 @@ def test_the_cosine_shown_is_that_of_the_whole_label_vectors(opened):
     assert abs(p.evaluate("gonio.cosine()") - true(W[3] + v, W[5] + v)) < 1e-9
     assert abs(p.evaluate("gonio.stored()") - true(W[3], W[5])) < 1e-9
     for c in (-1, 0, 0.5, 1):  # any pair of the labels drawn, any cosine, and no probability moves
-        for pair in ((0, 1), (1, len(p.evaluate("gonio.core.row_table()")) - 1)):
+        for pair in ((0, 1), (1, len(p.evaluate("gonio.rows()")) - 1)):
             p.select_option("#first", str(pair[0]))
             p.select_option("#second", str(pair[1]))
             dial(p, c)

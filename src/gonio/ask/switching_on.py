@@ -141,9 +141,8 @@ def _reaches(p: Problem, head: Head, i: int, sign: int, value: float, doubt: flo
 
 def _ball_reaches(head: Head, w: list[Fraction], b: Fraction) -> bool:
     """Whether r |V| + c > 0 for one label after a norm, in whole numbers: it is where c > 0 or r^2 |V|^2 > c^2."""
-    from gonio.proofs.margins import gain_and_shift
 
-    gain, shift = ([Fraction(float(v)) for v in a] for a in gain_and_shift(head.inputs, head.shape[1]))
+    gain, shift = ([Fraction(float(v)) for v in a] for a in head.inputs.gain_and_shift(head.shape[1]))
     seen = [v * g for v, g in zip(w, gain, strict=True)]
     if head.inputs.to_dict()["kind"] == "layernorm":
         mean = sum(seen, Fraction(0)) / len(seen)
