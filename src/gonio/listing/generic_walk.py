@@ -33,7 +33,6 @@ from numba.extending import register_jitable
 from gonio.listing.kernel_options import DOUBTFUL, INNER, OPTIONS, UNIT_ROUNDOFF
 from gonio.listing.packed_signs import padded
 
-
 ORIGIN = -1  # the parent whose row is zero
 
 
