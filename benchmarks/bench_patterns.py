@@ -175,7 +175,7 @@ def cases(toy: bool) -> Iterator[Case]:
         lambda: _walk(P, generic_cells.list_cells),
         lambda: _walk(P, quick),
         lambda ours, theirs: all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)),
-        most=1.25 if not toy else 100,
+        most=1.45 if not toy else 100,
         repeats=1 if toy else 15,
     )
     if not toy:

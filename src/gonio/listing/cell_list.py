@@ -75,7 +75,7 @@ class CellList:
         a = self.arrangement
         if a.rank <= 1 or self.general:
             return self.most
-        return sum(self.piece_counts)
+        return next(self._count_piece(ALL_SETS)) if self.most < WORTH_THREADS else sum(self.piece_counts)
 
     @cached_property
     def piece_counts(self) -> tuple[int, ...]:
@@ -173,12 +173,9 @@ class CellList:
     @cached_property
     def gap(self) -> tuple[float, float]:
         """With a tolerance: the largest value taken for zero and the smallest taken as it is, over the whole walk."""
-        low, high = 0.0, np.inf
-        for first in range(self.arrangement.planes):
-            walk = self._walk(first, 0)
-            walk.count()
-            low, high = max(low, walk.gap[0]), min(high, walk.gap[1])
-        return low, high
+        walk = self._walk(ALL_SETS, 0)
+        walk.count()
+        return walk.gap
 
     def _count_piece(self, first: int) -> Iterator[int]:
         for attempt in range(ATTEMPTS):

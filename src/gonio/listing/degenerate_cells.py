@@ -14,7 +14,7 @@ from numba import njit
 
 from gonio.listing.degenerate_walk import DONE, DOUBT, FULL, UNLUCKY, ClosureWalk, next_set, take_for_zero
 from gonio.listing.elimination import null_vector, solve
-from gonio.listing.generic_walk import bound_at, largest_of_plane, leaf_coordinates, new_levels
+from gonio.listing.generic_walk import ORIGIN, bound_at, largest_of_plane, leaf_coordinates, new_levels
 from gonio.listing.kernel_options import DOUBTFUL, INNER, OPTIONS, UNIT_ROUNDOFF
 from gonio.listing.modular import parallel, vanishes
 from gonio.listing.packed_signs import NO_BITS, ONE, row_bits, signs_at
@@ -204,7 +204,7 @@ def _leaf_cells(walk, t, only, store, out, found):
     """
     levels, words = walk.levels, len(walk.zero)
     if store:
-        leaf_coordinates(levels, t, levels.origin, 0, walk.end[t])
+        leaf_coordinates(levels, t, ORIGIN, 0, walk.end[t])
     for w in range(words):
         walk.tried[t, w] = walk.closure[t, w]
     size, error = largest_of_plane(levels, t, walk.residues.shape[3])

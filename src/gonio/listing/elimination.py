@@ -8,45 +8,45 @@ from gonio.listing.kernel_options import INNER
 
 
 @njit(**INNER)
-def null_vector(M, R, D, z, order):
-    """z with M z = 0 for the R = D - 1 rows of M, by elimination with full pivoting."""
-    for c in range(D):
+def null_vector(M, rows, width, z, order):
+    """z with M z = 0, for the width - 1 rows of M, by elimination with full pivoting; order: room for the columns."""
+    for c in range(width):
         order[c] = c
-    for a in range(R):
-        br, bc, best = a, a, -1.0
-        for i in range(a, R):
-            for c in range(a, D):
-                if abs(M[i, c]) > best:
-                    best, br, bc = abs(M[i, c]), i, c
-        for c in range(D):
-            M[a, c], M[br, c] = M[br, c], M[a, c]
-        for i in range(R):
-            M[i, a], M[i, bc] = M[i, bc], M[i, a]
-        order[a], order[bc] = order[bc], order[a]
-        for i in range(R):
+    for a in range(rows):
+        row, column, largest = a, a, -1.0
+        for i in range(a, rows):
+            for c in range(a, width):
+                if abs(M[i, c]) > largest:
+                    largest, row, column = abs(M[i, c]), i, c
+        for c in range(width):
+            M[a, c], M[row, c] = M[row, c], M[a, c]
+        for i in range(rows):
+            M[i, a], M[i, column] = M[i, column], M[i, a]
+        order[a], order[column] = order[column], order[a]
+        for i in range(rows):
             if i != a:
                 f = M[i, a] / M[a, a]
-                for c in range(a, D):
+                for c in range(a, width):
                     M[i, c] -= f * M[a, c]
-    for a in range(R):
-        z[order[a]] = -M[a, D - 1] / M[a, a]
-    z[order[D - 1]] = 1.0
+    for a in range(rows):
+        z[order[a]] = -M[a, width - 1] / M[a, a]
+    z[order[width - 1]] = 1.0
 
 
 @njit(**INNER)
-def solve(S, D, x):
-    """x with S[:, :D] x = S[:, D], by elimination."""
-    for a in range(D):
-        br = a
-        for i in range(a + 1, D):
-            if abs(S[i, a]) > abs(S[br, a]):
-                br = i
-        for c in range(D + 1):
-            S[a, c], S[br, c] = S[br, c], S[a, c]
-        for i in range(D):
+def solve(S, width, x):
+    """x with S[:, :width] x = S[:, width], by elimination."""
+    for a in range(width):
+        row = a
+        for i in range(a + 1, width):
+            if abs(S[i, a]) > abs(S[row, a]):
+                row = i
+        for c in range(width + 1):
+            S[a, c], S[row, c] = S[row, c], S[a, c]
+        for i in range(width):
             if i != a:
                 f = S[i, a] / S[a, a]
-                for c in range(a, D + 1):
+                for c in range(a, width + 1):
                     S[i, c] -= f * S[a, c]
-    for a in range(D):
-        x[a] = S[a, D] / S[a, a]
+    for a in range(width):
+        x[a] = S[a, width] / S[a, a]

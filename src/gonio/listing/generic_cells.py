@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from gonio.listing.generic_walk import (
+    ORIGIN,
     bound_at,
     largest_of_plane,
     leaf_coordinates,
@@ -50,7 +51,7 @@ def list_cells(A, E0, prefix, high, low, with_leaves, out, unsure, unsure_at):
     n, words = len(A), out.shape[1]
     edges = np.empty((len(prefix), 2), np.int64)
     for k in range(len(prefix)):
-        edges[k, 0], edges[k, 1] = prefix[k], n + 2  # the origin comes after n rows and two functionals
+        edges[k, 0], edges[k, 1] = prefix[k], ORIGIN
     levels, fixed = start(A, E0, 0, edges, high, low)
     width = levels.rows.shape[2]
     masks = Masks(row_bits(n, width), np.zeros(words, np.uint64), np.zeros((words, width), np.uint64))
@@ -61,7 +62,7 @@ def list_cells(A, E0, prefix, high, low, with_leaves, out, unsure, unsure_at):
 def _list_planes(levels, fixed, n, prefix, with_leaves, masks, out, unsure):
     """Every set S of r-2 rows: its own cell, and those of S and one more row."""
     found, doubts = 0, 0
-    t = next_plane(levels, fixed, fixed, levels.origin, 1)
+    t = next_plane(levels, fixed, fixed, False, 1)
     while t >= 0:
         for w in range(len(masks.of_set)):
             masks.of_set[w] = NO_BITS
@@ -75,11 +76,11 @@ def _list_planes(levels, fixed, n, prefix, with_leaves, masks, out, unsure):
             begin, end = 1, n if t == 0 else levels.child[t - 1]
             if len(prefix) > t:
                 begin, end = prefix[t], prefix[t] + 1
-            leaf_coordinates(levels, t, levels.origin, begin, end)
+            leaf_coordinates(levels, t, ORIGIN, begin, end)
             _bits_of_leaves(levels, t, begin, end, masks)
             doubts = _leaf_cells(levels, t, begin, end, size, error, masks, out, found, doubts, unsure)
             found += end - begin
-        t = next_plane(levels, t - 1, fixed, levels.origin, 1)
+        t = next_plane(levels, t - 1, fixed, False, 1)
     return found, doubts
 
 
@@ -106,19 +107,16 @@ def _ray_cell(levels, t, size, error, masks, cell):
 @njit(**INNER)
 def _bits_of_leaves(levels, t, begin, end, masks):
     """For every leaf j: the bits of the rows of S + {j} that are + in its cell."""
-    leaves, bits, of_leaf = end - begin, masks.bits, masks.of_leaf
-    for w in range(len(of_leaf)):
-        word = of_leaf[w]
+    leaves, bits, along = end - begin, masks.bits[begin:end], levels.along[t]
+    for w in range(len(masks.of_leaf)):
+        word = masks.of_leaf[w]
         for i in range(leaves):
-            word[i] = NO_BITS
+            word[i] = bits[i] if along[i] > 0 and (begin + i) >> 6 == w else NO_BITS
     for k in range(t):
-        j = levels.child[k]
-        bit, word, along = bits[j], of_leaf[j >> 6], levels.along[k]
+        j, along = levels.child[k], levels.along[k]
+        bit, word = masks.bits[j], masks.of_leaf[j >> 6]
         for i in range(leaves):
             word[i] |= bit if along[i] > 0 else NO_BITS
-    along = levels.along[t]
-    for i in range(leaves):
-        of_leaf[(begin + i) >> 6, i] |= bits[begin + i] if along[i] > 0 else NO_BITS
 
 
 @njit(**INNER)

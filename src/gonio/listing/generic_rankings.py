@@ -39,7 +39,7 @@ def list_rankings(A, E0, biased, prefix, high, low, with_leaves, out):
     levels, fixed = start(A, E0, n, prefix, high, max(low, least))
     key, by_place = np.zeros(n), np.zeros(n)
     found, doubts = 0, 0
-    t = next_plane(levels, fixed, fixed, 0, least)
+    t = next_plane(levels, fixed, fixed, True, least)
     while t >= 0:
         size, error = largest_of_plane(levels, t, n)
         doubts += _ray_ranking(levels, t, size, error, biased, key, by_place, out[found])
@@ -50,7 +50,7 @@ def list_rankings(A, E0, biased, prefix, high, low, with_leaves, out):
                 leaf_coordinates(levels, t, j, 0, j)
                 doubts += _leaf_rankings(levels, t, j, size, error, key, by_place, out[found : found + j])
                 found += j
-        t = next_plane(levels, t - 1, fixed, 0, least)
+        t = next_plane(levels, t - 1, fixed, True, least)
     return found, doubts
 
 
@@ -63,14 +63,13 @@ def _ray_ranking(levels, t, size, error, biased, key, by_place, ranking):
     rows0, rows1 = levels.rows[t, 0], levels.rows[t, 1]
     x0, x1, doubt = ray(levels, t)
     bound = bound_at(size, error, abs(x0) + abs(x1), levels.bound[t, levels.reference])
-    gap = _gap(bound, t)
     for i in range(len(key)):
         key[i] = rows0[i] * x0 + rows1[i] * x1
     if not biased:
-        key[1] = key[0] + gap * 2.0**t
+        key[1] = key[0] + bound / 8
     if t > 0:
         doubt |= ray_coordinates(levels, t)
-    _part_ties(levels, t, 0, gap, key)
+    _part_ties(levels, t, 0, bound / 16, key)
     ties = t if biased else t + 1
     return doubt or _rank(key, 3 * bound, by_place, ranking) != ties
 
@@ -94,28 +93,25 @@ def _leaf_rankings(levels, t, j, size, error, key, by_place, out):
         if at_a < 0:
             x0, x1 = -x0, -x1
         bound = bound_at(size, error, length, own_error)
-        gap = _gap(bound, t)
         for i in range(len(key)):
             key[i] = rows0[i] * x0 + rows1[i] * x1
-        key[j] = key[p] + (gap if levels.along[t, p] < 0 else -gap) * 2.0**t
-        _part_ties(levels, t, p, gap, key)
+        key[j] = key[p] + (bound / 8 if levels.along[t, p] < 0 else -bound / 8)
+        _part_ties(levels, t, p, bound / 16, key)
         doubt |= _rank(key, 3 * bound, by_place, out[p]) != t + 1
         doubts += doubt
     return doubts
 
 
 @njit(**INNER)
-def _gap(bound, t):
-    """How far tied labels are put apart: all 2^k gap, k <= t, together stay below half the bound."""
-    return bound * 0.25 / 2.0 ** (t + 1)
-
-
-@njit(**INNER)
 def _part_ties(levels, t, leaf, gap, key):
-    """Put every child above or below its parent, by the sign of the coordinate along their edge; small labels first."""
+    """Put every child above or below its parent, by the sign of the coordinate along their edge; small labels first.
+
+    The gap halves from one to the next, so that a later one cannot undo an earlier one, nor all of them exceed twice
+    the first.
+    """
     for k in range(t - 1, -1, -1):
-        away = gap if levels.along[k, leaf] > 0 else -gap
-        key[levels.child[k]] = key[levels.parent[k]] + away * 2.0**k
+        key[levels.child[k]] = key[levels.parent[k]] + (gap if levels.along[k, leaf] > 0 else -gap)
+        gap /= 2
 
 
 @njit(**INNER)

@@ -1,7 +1,7 @@
 """The walk that label sets and rankings in general position share: all forests of edges, depth first (numba).
 
-An edge (j, p) is the hyperplane q_j = q_p. For label sets the items are rows and p is always the origin, an item whose
-row is zero, so that an edge is the hyperplane of one row; for rankings the items are labels and p < j. The cells with +
+An edge (j, p) is the hyperplane q_j = q_p. For label sets the items are rows and p is always the origin, whose row is
+zero, so that an edge is the hyperplane of one row; for rankings the items are labels and p < j. The cells with +
 on a reference row a_0 correspond one to one to the sets S of fewer than r edges, no two with the same j: the
 "no broken circuit" sets of the arrangement. With D = r - |S| and generic functionals c_1, c_2, ..
 
@@ -33,11 +33,13 @@ from numba.extending import register_jitable
 from gonio.listing.kernel_options import DOUBTFUL, INNER, OPTIONS, UNIT_ROUNDOFF
 from gonio.listing.packed_signs import padded
 
+ORIGIN = -1  # the parent whose row is zero
+
 
 class Levels(NamedTuple):
     """One branch of a walk, level by level: what is kept of the items' rows, and the edges that led there.
 
-    rows          [level, column, item]: Q_t; after the items come c_1, c_2, .., and the origin, whose row is zero
+    rows          [level, column, item]: Q_t; after the items come c_1, c_2, ..
     bound         [level, item]: how far an entry may be off through rounding
     size          [level, item]: a bound of the absolute values of its entries
     child, parent [level]: the edge (j, p) that is added there, and `lowest` the smallest j to be tried
@@ -46,7 +48,7 @@ class Levels(NamedTuple):
     weak          [level]: whether a pivot on the way may be zero as far as rounding tells
     along, terms  [level, leaf]: coordinates of c_1 or c_2 along the edges, and the sums of the absolute values of
                   their terms, infinite where a sign is in doubt; filled by `leaf_coordinates` and `ray_coordinates`
-    reference, functional, origin: the items that hold a_0, c_1 (c_2 is the next one) and 0
+    reference, functional: where the rows hold a_0 and c_1 (c_2 is the next one)
     """
 
     rows: np.ndarray
@@ -63,20 +65,18 @@ class Levels(NamedTuple):
     terms: np.ndarray
     reference: int
     functional: int
-    origin: int
 
 
 @register_jitable
 def new_levels(rank, items, functionals, reference):
     """Levels for so many items and functionals, all zero, every parent the origin."""
-    origin = items + functionals
-    width = padded(origin + 1)
+    width = padded(items + functionals)
     return Levels(
         np.zeros((rank, rank, width)),
         np.zeros((rank, width)),
         np.zeros((rank, width)),
         np.zeros(rank, np.int64),
-        np.zeros(rank, np.int64) + origin,
+        np.zeros(rank, np.int64) + ORIGIN,
         np.zeros(rank, np.int64),
         np.zeros(rank, np.int64),
         np.zeros(rank),
@@ -86,7 +86,6 @@ def new_levels(rank, items, functionals, reference):
         np.zeros((rank + 1, width)),
         reference,
         items,
-        origin,
     )
 
 
@@ -114,6 +113,12 @@ def start(A, E0, reference, prefix, high, low):
 
 
 @njit(**INNER)
+def of_item(row, i):
+    """An item's entry, 0 for the origin."""
+    return row[i] if i >= 0 else 0.0
+
+
+@njit(**INNER)
 def open_level(levels, t, high, low):
     """Let level t try the children high, high - 1, .., low."""
     levels.child[t] = high + 1
@@ -122,17 +127,17 @@ def open_level(levels, t, high, low):
 
 
 @njit(**INNER)
-def next_plane(levels, t, fixed, first_parent, least):
+def next_plane(levels, t, fixed, parents, least):
     """Go on from level t to the next set of r-2 edges, where a plane is left: its level, or -1 if there is none.
 
-    fixed: the level that the walk never leaves. first_parent: the origin for label sets, 0 for rankings, whose parents
-    go up to j - 1. least: the smallest child.
+    fixed: the level that the walk never leaves. parents: whether a child j has the parents 0, .., j - 1 to choose from,
+    as in rankings, or only the origin. least: the smallest child.
     """
     last = levels.rows.shape[0] - 2
     while fixed <= t < last:
         child, parent = levels.child[t], levels.parent[t] + 1
-        if parent >= child:
-            child, parent = child - 1, first_parent
+        if parent >= child or not parents:
+            child, parent = child - 1, 0 if parents else ORIGIN
         levels.child[t], levels.parent[t] = child, parent
         if child < levels.lowest[t]:
             t -= 1
@@ -152,16 +157,17 @@ def eliminate(levels, t):
     width = len(here) - t
     column, largest = 0, -1.0
     for c in range(width):
-        entry = abs(here[c, j] - here[c, p])
+        entry = abs(here[c, j] - of_item(here[c], p))
         if entry > largest:
             column, largest = c, entry
     pivot_row = here[column]
-    pivot = pivot_row[j] - pivot_row[p]
+    pivot = pivot_row[j] - of_item(pivot_row, p)
     levels.column[t], levels.inverse[t] = column, 1 / pivot
     for k in range(t):
-        levels.edges[k, t] = levels.rows[k, levels.column[k], j] - levels.rows[k, levels.column[k], p]
+        row = levels.rows[k, levels.column[k]]
+        levels.edges[k, t] = row[j] - of_item(row, p)
     bound, next_bound, size, next_size = levels.bound[t], levels.bound[t + 1], levels.size[t], levels.size[t + 1]
-    error = bound[j] + bound[p] + UNIT_ROUNDOFF * largest
+    error = bound[j] + of_item(bound, p) + UNIT_ROUNDOFF * largest
     levels.weak[t + 1] = levels.weak[t] or 2 * error >= largest
     phi = 2 * error / (largest - error) + 2 * UNIT_ROUNDOFF
     for i in range(len(pivot_row)):
@@ -169,16 +175,16 @@ def eliminate(levels, t):
         after = (2 + phi) * bound[i] + (phi + UNIT_ROUNDOFF) * x + UNIT_ROUNDOFF * size[i]
         next_bound[i] = after * (1 + 8 * UNIT_ROUNDOFF)
         next_size[i] = size[i] + x  # factors are at most 1, so the columns need not be looked at
-    next_bound[j], next_size[j] = next_bound[p], next_size[p]
+    next_bound[j], next_size[j] = of_item(next_bound, p), of_item(next_size, p)
     kept = 0
     for c in range(width):
         if c == column:
             continue
         row, next_row = here[c], below[kept]
-        factor = (row[j] - row[p]) / pivot
+        factor = (row[j] - of_item(row, p)) / pivot
         for i in range(len(row)):
             next_row[i] = row[i] - factor * pivot_row[i]
-        next_row[j] = next_row[p]
+        next_row[j] = of_item(next_row, p)
         kept += 1
 
 
@@ -246,7 +252,7 @@ def leaf_coordinates(levels, t, base, begin, end):
     """
     leaves, a, c = end - begin, levels.reference, levels.functional
     rows0, rows1 = levels.rows[t, 0], levels.rows[t, 1]
-    a0, a1, c0, c1, base0, base1 = rows0[a], rows1[a], rows0[c], rows1[c], rows0[base], rows1[base]
+    a0, a1, c0, c1, base0, base1 = rows0[a], rows1[a], rows0[c], rows1[c], of_item(rows0, base), of_item(rows1, base)
     leaf0, leaf1 = rows0[begin:end], rows1[begin:end]
     along_leaf, terms_leaf = levels.along[t, :leaves], levels.terms[t, :leaves]
     along_a, terms_a = levels.along[-1, :leaves], levels.terms[-1, :leaves]
@@ -261,7 +267,7 @@ def leaf_coordinates(levels, t, base, begin, end):
         terms_leaf[i] = size * abs(inverse) if abs(value) > DOUBTFUL * size else np.inf
     for k in range(t - 1, -1, -1):
         row, along, terms = levels.rows[k, levels.column[k]], levels.along[k, :leaves], levels.terms[k, :leaves]
-        leaf, of_base, of_c, of_a, inverse = row[begin:end], row[base], row[c], row[a], levels.inverse[k]
+        leaf, of_base, of_c, of_a, inverse = row[begin:end], of_item(row, base), row[c], row[a], levels.inverse[k]
         for i in range(leaves):
             x = leaf[i] - of_base
             along[i] = of_c - along_a[i] * of_a - along_leaf[i] * x
