@@ -14,7 +14,7 @@ def pearson(x: np.ndarray, y: np.ndarray) -> float:
         return float("nan")
     from scipy.stats import pearsonr
 
-    return float(pearsonr(x, y).statistic)
+    return float(pearsonr(x, y)[0])  # type: ignore[arg-type]
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> float:
@@ -25,4 +25,4 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
         return float("nan")
     from scipy.stats import spearmanr
 
-    return float(spearmanr(x, y).statistic)
+    return float(spearmanr(x, y)[0])  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def groups_of_equal_labels(
         else:
             rows = RowTable(rows.stored, dim=len(kept), unpack=Columns(rows, kept), kind=rows.kind, derived=True)
     groups = groups_of_equal(rows, bias)
-    if inputs.centred:
+    if isinstance(inputs, AfterLayerNorm):
         groups = _joined_after_layer_norm(rows, bias, inputs, groups)
     return groups
 

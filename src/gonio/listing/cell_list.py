@@ -168,7 +168,7 @@ class CellList:
                 bounds = np.abs(a.A).max(axis=1) * UNIT_ROUNDOFF
                 inputs = a.A, bounds, *rows_modulo_primes(a, attempt), functionals
             self._walk_inputs[attempt] = inputs
-        return DegenerateCells(*self._walk_inputs[attempt], first, self.tol or 0.0)
+        return DegenerateCells(*self._walk_inputs[attempt], first=first, tol=self.tol or 0.0)
 
     @cached_property
     def gap(self) -> tuple[float, float]:

@@ -39,10 +39,11 @@ class DegenerateCells:
         levels.bound[0, :n] = bounds
         by_level = np.zeros((rank, len(primes), rank, n))
         by_level[0] = residues
-        sets = [np.zeros((rank, words), np.uint64) for _ in range(4)]
+        closure, tried, along, against = (np.zeros((rank, words), np.uint64) for _ in range(4))
         next_row, end = np.ones(rank, np.int64), np.full(rank, n)
         self._walk = ClosureWalk(
-            levels, by_level, np.asarray(primes, np.float64), row_bits(n, levels.rows.shape[2]), *sets, next_row, end,
+            levels, by_level, np.asarray(primes, np.float64), row_bits(n, levels.rows.shape[2]),
+            closure, tried, along, against, next_row, end,
             tol, np.zeros(1), np.full(1, np.inf), np.zeros(words, np.uint64), np.zeros(words, np.uint64),
             np.zeros((rank + 1, rank + 2)), np.zeros(rank + 1, np.int64), np.zeros(rank + 1),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -138,7 +138,7 @@ class _EdgeSums:
 
     D: np.ndarray  # up to D_reference, where there is one
     error: np.ndarray  # bounds of the error of D
-    edge_error: np.floating  # that of corner.D + B, before it is rounded up
+    edge_error: Any  # that of corner.D + B, before it is rounded up
     rows: np.ndarray  # by how much D grows with each weight that may move
     size: np.ndarray  # the sums of the sizes of the terms of `rows`, for their error
 
