@@ -8,6 +8,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.printed_bounds import at_most
 from gonio.findings.finding import Finding, plainly, short, typed_label
 from gonio.findings.subject import Subject
 from gonio.findings.verdict import READINGS, verdict_of
@@ -102,7 +103,7 @@ def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, dat
         quantity = "probability" if h.link in ("softmax", "sigmoid") else "score"
         says += f"the largest change of any {quantity} measured over {moved.over} is {off:.1e}"
         if moved.bound is not None:
-            says += f", rounding of the measuring included; {moved.bound:.1e} at most is proven"
+            says += f", rounding of the measuring included; {at_most(moved.bound, 2)} at most is proven"
     else:
         says += moved.promise
     return Finding(

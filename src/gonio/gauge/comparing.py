@@ -10,6 +10,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AfterLayerNorm
+from gonio.core.printed_bounds import at_most
 from gonio.gauge.fit import Difference, regress
 from gonio.gauge.group import SCORES
 from gonio.gauge.mapped import bias_map, by_map, nearly_equal
@@ -178,7 +179,7 @@ def _by_predictions(pair: Pair, embeddings: Any) -> SameModel:
     what = "centred logits" if pair.shifts else "logits"
     reason = (
         f"over {found.points:,} inputs the {what} differ by {found.off:.2g} of their size, a prediction by "
-        f"{largest:.2g} at most"
+        f"{at_most(largest, 2)} at most"
     )
 
     def answer(same: bool | None, more: str = "") -> SameModel:

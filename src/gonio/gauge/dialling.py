@@ -10,6 +10,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.printed_bounds import at_most
 from gonio.gauge.bounding_inputs import Meant, inputs_meant
 from gonio.gauge.group import SCORES, gauge_of, reachable
 from gonio.gauge.reach import cosine as cosine_of
@@ -85,7 +86,7 @@ class Dialled:
             return f"with a matching change of {other} the trained dot products differ by rounding only"
         if self.bound is None:
             return f"no prediction changes but by rounding, which is measured only, over {self.over}"
-        return f"no probability differs by more than {self.bound:.2g} over {self.over}"
+        return f"no probability differs by more than {at_most(self.bound, 2)} over {self.over}"
 
     def to_dict(self) -> dict[str, Any]:
         """The result in plain values."""

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gonio.core.head import Head
+from gonio.core.printed_bounds import at_most
 from gonio.proofs import observed_inputs
 from gonio.proofs.certificate_base import Certificate, CertificateError, fix
 from gonio.proofs.exact_numbers import Dyadic
@@ -310,4 +311,4 @@ class Undecided(Certificate):
             return float((supremum(head, s) if head.inputs.bounded else beyond(head, s)) / mean.scale)
 
     def _words(self) -> tuple[str, str]:
-        return f"label {self.label}", f"wins by at most {self.bound:.3g}; {self.why}"
+        return f"label {self.label}", f"wins by at most {at_most(self.bound)}; {self.why}"

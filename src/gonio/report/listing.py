@@ -6,6 +6,7 @@ import numpy as np
 
 from gonio.ask.questions import CanLabel
 from gonio.ask.verdict import Verdict
+from gonio.core.printed_bounds import at_least
 from gonio.listing.label_set_list import LabelSets
 from gonio.listing.pattern import Patterns, digits
 from gonio.proofs.comparisons import ZERO, Impossible, Possible
@@ -19,7 +20,7 @@ def verdict(v: Verdict) -> str:
     c, h = v.certificate, v.head
     lines = [printable(v.question), f"  answer     {v.answer}, over {printable(str(h.inputs))}"]
     if isinstance(c, Possible):
-        lines.append(f"  by         {v.margin:.3g} at least, at an input of norm {np.linalg.norm(c.x):.4g}")
+        lines.append(f"  by         {at_least(v.margin)} at least, at an input of norm {np.linalg.norm(c.x):.4g}")
         lines.append("  proof      checked at that input, exactly where rounding could matter")
     elif isinstance(c, Impossible):
         lines.append(f"  because    {len(c.above)} of the comparisons never hold together:")

@@ -12,6 +12,7 @@ from gonio.ask.precision import PrecisionAudit
 from gonio.ask.ties import CanTie
 from gonio.ask.wins import CanWin
 from gonio.core.head import Head
+from gonio.core.printed_bounds import at_least, at_most
 from gonio.core.status import Status
 from gonio.proofs.proof_file import ProofCheck
 from gonio.report.text import printable, some
@@ -24,7 +25,7 @@ def can_win(r: CanWin) -> str:
     h, n = r.head, len(r.labels)
     stopped = " (stopped early: the rest is undecided)" if r.interrupted else ""
     lines = [
-        f"{n:,} labels, over {printable(str(h.inputs))}{stopped}",
+        f"{n:,} label{'' if n == 1 else 's'}, over {printable(str(h.inputs))}{stopped}",
         f"  can win    {len(r.wins):,}{_margins(r)}",
         f"  never win  {len(r.never):,}{_names(h, r.never)}",
         f"  undecided  {len(r.undecided):,}{_names(h, r.undecided)}",
@@ -59,7 +60,7 @@ def _surface(r: CanWin) -> list[str]:
     found = r.surface.found[np.searchsorted(r.surface.labels, few)].max()
     inside = r.surface.only_inside
     bound = r.surface.at_most[np.searchsorted(r.surface.labels, inside)].max(initial=0)
-    proven = f"; {len(inside):,} provably win only inside {bound:.2g} of it" if len(inside) else ""
+    proven = f"; {len(inside):,} provably win only inside {at_most(bound, 2)} of it" if len(inside) else ""
     return [
         f"  inside     {len(few):,} of those were found to win only out to {found:.2g} of the norm's radius, where "
         f"states lie near 1{proven}{_names(r.head, few)}"
@@ -71,9 +72,9 @@ def _one(r: CanWin, k: int) -> str:
     answer = r.status[k].answer
     why = r.reason(i)
     if r.status[k] is Status.SHARED:
-        why = f"{why}; by at least {r.margin[k]:.3g} at an input of its proof"
+        why = f"{why}; by at least {at_least(r.margin[k])} at an input of its proof"
     elif r.status[k] is Status.WINS:
-        why = f"by at least {r.margin[k]:.3g} at an input of its proof"
+        why = f"by at least {at_least(r.margin[k])} at an input of its proof"
     elif r.status[k] is Status.UNDECIDED:
         why = printable(" ".join(repr(r.certificate(i)).splitlines()[1:]))
     return f"  {printable(r.head.labels[i]):<10} {answer}: {printable(why)}"
@@ -81,7 +82,7 @@ def _one(r: CanWin, k: int) -> str:
 
 def _margins(r: CanWin) -> str:
     won = r.margin[r.status == Status.WINS]
-    return f" (each by at least {won.min():.3g} at the input of its proof)" if len(won) else ""
+    return f" (each by at least {at_least(won.min())} at the input of its proof)" if len(won) else ""
 
 
 def _names(h: Head, which: np.ndarray) -> str:
@@ -102,7 +103,7 @@ def can_tie(r: CanTie) -> str:
         for k, (a, b) in enumerate(r.pairs):
             names = " and ".join(f"'{printable(r.head.labels[i])}'" for i in (a, b))
             tied = r.status[k] is Status.WINS and r.head.shape[0] > 2
-            how = f" (both above all others by at least {r.margin[k]:.3g})" if tied else ""
+            how = f" (both above all others by at least {at_least(r.margin[k])})" if tied else ""
             lines.append(f"  {names}: {r.answers[k]}{how}")
     return "\n".join(lines)
 
@@ -112,7 +113,7 @@ def verified(c: ProofCheck) -> str:
     lines = [f"{sum(c.proven.values()):,} proofs hold, {len(c.failed):,} are refused"]
     lines += [f"  {k:<10} {v:,}" for k, v in sorted(c.proven.items())]
     if c.smallest_margin is not None:
-        lines.append(f"  margin     {c.smallest_margin:.3g} at least, for every win and tie")
+        lines.append(f"  margin     {at_least(c.smallest_margin)} at least, for every win and tie")
     lines += [f"  refused    {printable(x)}" for x in c.failed[:5]]
     return "\n".join(lines)
 

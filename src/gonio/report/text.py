@@ -9,6 +9,7 @@ import numpy as np
 
 from gonio.core.head import Head
 from gonio.core.head_summary import Profile
+from gonio.core.printed_bounds import at_most
 from gonio.findings.finding import LONG, counted
 from gonio.findings.verdict import READINGS
 from gonio.gauge import Chain, Dialled, SameModel, Transform
@@ -87,8 +88,8 @@ def dialled(r: Dialled) -> str:
             f"  by         {how}",
             f"  {'proven' if r.bound is not None else 'claimed':<10} {r.promise}",
             *(
-                (f"  measured   {said['max_probability_difference']:.2g} at most, on {len(r.points):,} embeddings",)
-                if said["max_probability_difference"] is not None
+                (f"  measured   {at_most(measured, 2)} at most, on {len(r.points):,} embeddings",)
+                if (measured := said["max_probability_difference"]) is not None
                 else ()
             ),
         )
@@ -104,7 +105,8 @@ def written(w: Written, difference: tuple[float, float] | None, alone: str = "")
     if difference is not None:
         proven, measured = difference
         lines.append(
-            f"  as written no probability differs by more than {proven:.2g} (proven), {measured:.2g} (measured)"
+            f"  as written no probability differs by more than {at_most(proven, 2)} (proven), "
+            f"{at_most(measured, 2)} (measured)"
         )
     return "\n".join(lines)
 
@@ -114,7 +116,7 @@ def written_tables(w: Written, off: float) -> str:
     return "\n".join(
         (
             f"  written    {w.path} (rows in {w.tensor}, {w.dtype}; {w.second} moved the opposite way)",
-            f"  as written no entry of a row plus {w.second} differs by more than {off:.2g} (proven)",
+            f"  as written no entry of a row plus {w.second} differs by more than {at_most(off, 2)} (proven)",
         )
     )
 
