@@ -192,3 +192,13 @@ def test_wins_that_the_search_only_claims_are_undecided(monkeypatch):
     square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1], [0.1, 0.2]], link="softmax")
     assert can_win(square).status[4] is Status.UNDECIDED
     assert can_win(square, 4).answer == "undecided"
+
+
+def test_rivals_longer_by_less_than_float32_sees_are_not_overlooked():
+    """Each row has a rival a billionth longer in its direction: it loses there, and float32 cannot see by how much."""
+    rng = np.random.default_rng(5)
+    for d in (2, 8, 70, 200):
+        short = rng.standard_normal((40, d))
+        W = np.vstack([short, short * (1 + 1e-9)])
+        own, _ = accepted(AllInputs().reduce(W), np.zeros(d), np.eye(d))
+        assert not own.lead[:40].any()
