@@ -71,7 +71,7 @@ def test_both_readings_of_decimals_are_printed(tmp_path):
     assert "label sets 22 of 32" in out
     assert "exactly as stored: 22; with the numbers read as the decimals they print as" in out
     assert "zero: 20" in out
-    assert "label sets 20 of 32" in run("patterns", path, "--link", "sigmoid", "--decimals")
+    assert "label sets 20 of 32" in run("patterns", path, "--link", "sigmoid", "--numbers", "decimals")
     counted = json.loads(run("patterns", path, "--link", "sigmoid", "--json", "-"))
     assert (counted["count"], counted["near_degenerate"]["count"]) == (22, 20)
 
@@ -86,7 +86,7 @@ def test_both_readings_of_decimals_are_printed(tmp_path):
         (("can-label", "--on", "cat"), "no label sets"),
         (("can-label", "--link", "sigmoid", "--on", "cat", "--sets", "x"), "not both"),
         (("can-label", "--link", "sigmoid", "--on", "cat", "--csv", "x.csv"), "--sets"),
-        (("patterns", "--tol", "5"), "tol is"),
+        (("patterns", "--numbers", "5"), "numbers is 5.0"),
     ],
 )
 def test_bad_input_ends_with_one_sentence_and_code_2(model, args, words):

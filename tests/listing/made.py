@@ -7,6 +7,16 @@ from itertools import combinations, permutations, product
 import numpy as np
 from scipy.optimize import linprog
 
+from gonio import Head
+
+
+def sigmoid(W, b=None):
+    return Head(np.asarray(W, float), b, link="sigmoid")
+
+
+def softmax(W, b=None):
+    return Head(np.asarray(W, float), b, link="softmax")
+
 
 def resonance(n):
     """All non-zero 0-1 vectors."""

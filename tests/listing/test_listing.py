@@ -17,6 +17,7 @@ from gonio.listing.cell_list import CellList
 from gonio.listing.counts import count_label_sets, count_rankings
 from gonio.listing.packed_signs import unpack
 from tests.listing import made
+from tests.listing.made import sigmoid, softmax
 
 KNOWN = [
     ("resonance 3", made.resonance(3), 32),
@@ -34,14 +35,6 @@ KNOWN = [
     ("braid 8", made.braid(8), 40320),
     ("three lines, 66 rows", made.braid(12) @ np.eye(12, 2, dtype=int), 6),
 ]
-
-
-def sigmoid(W, b=None):
-    return Head(np.asarray(W, float), b, link="sigmoid")
-
-
-def softmax(W, b=None):
-    return Head(np.asarray(W, float), b, link="softmax")
 
 
 @pytest.mark.parametrize(("name", "W", "count"), KNOWN, ids=[k[0] for k in KNOWN])
@@ -183,56 +176,6 @@ def test_another_order_of_rows_lists_the_same_sets(W, seed):
     assert made.as_set(first[:, p]) == made.as_set(second)
 
 
-def test_floats_of_every_size_are_the_rationals_they_are():
-    rng = np.random.default_rng(4)
-    W = rng.normal(size=(6, 3)) * np.array([1e-200, 1.0, 1e150, 3e-5, 1e9, 1.0])[:, None]
-    W[5] = W[1] + W[3]  # a rounded sum: only nearly in their span
-    sets = label_sets(sigmoid(W))
-    a = arrange(whole_rows(W))
-    exact = {tuple(s) for s, _ in exact_cells.cells(a.whole, exact_cells.random_functionals(a.rank))}
-    assert len(sets) == 2 * len(exact)
-
-
-def test_a_sum_of_floats_that_is_exact_is_found_to_be_dependent():
-    rng = np.random.default_rng(5)
-    W = np.round(rng.normal(size=(7, 3)) * 2**20) / 2**20
-    W[6] = W[0] + W[1]
-    sets = label_sets(sigmoid(W))
-    assert not sets.general
-    assert sets.count < sets.most
-    W[6, 0] = np.nextafter(W[6, 0], 9)
-    assert label_sets(sigmoid(W)).count == sets.most
-
-
-def test_the_rounding_of_differences_would_give_other_rankings():
-    # Differences formed in floats are no longer sums of each other; formed exactly they are.
-    W = np.random.default_rng(6).normal(size=(7, 4))
-    assert rankings(softmax(W)).count == 1512
-    i, j = np.triu_indices(7, 1)
-    assert label_sets(sigmoid(W[i] - W[j])).count > 1512
-
-
-def test_a_tolerance_sees_through_noise_and_says_what_it_merged():
-    rng = np.random.default_rng(7)
-    W = made.resonance(4) @ rng.normal(size=(4, 4)) + 1e-13 * rng.normal(size=(15, 4))
-    assert label_sets(sigmoid(W)).count > 370
-    assert label_sets(sigmoid(W), tol=1e-9).count == 370
-    W = np.vstack([W, -3 * W[0] * (1 + 1e-12), 1e-14 * W[1]])
-    sets = label_sets(sigmoid(W), tol=1e-9, drop_zero=True)
-    assert sets.count == 370
-    assert any("merged" in x for x in sets.notes)
-    assert any("taken for zero" in x for x in sets.notes)
-    array = sets.to_array()
-    assert (array[:, 15] == -array[:, 0]).all()
-    assert (array[:, 16] == 0).all()
-
-
-def test_a_tolerance_amid_the_values_is_refused():
-    W = np.random.default_rng(8).normal(size=(12, 3))
-    with pytest.raises(GonioError, match="not apart"):
-        len(label_sets(sigmoid(W), tol=0.05))
-
-
 def test_zero_parallel_and_equal_rows_are_told_in_words():
     W = np.array([[1.0, 0], [0, 1], [0, 0], [2, 0], [-1, 0]])
     sets = label_sets(sigmoid(W))
@@ -355,11 +298,6 @@ def test_what_is_too_much_is_refused_before_it_begins():
     assert big.most == count_label_sets(200, 20)
     with pytest.raises(GonioError, match="GB"):
         label_sets(sigmoid(np.random.default_rng(0).normal(size=(60, 9)))).to_array()
-    with pytest.raises(GonioError, match="exact=False needs tol"):
-        label_sets(sigmoid([[1.0]]), exact=False)
-    for bad in (0, -1, np.nan, 1.0):
-        with pytest.raises(GonioError, match="tol is"):
-            rankings(softmax([[1.0], [2.0]]), tol=bad)
     with pytest.raises(GonioError, match="cosine"):
         label_sets(Head([[1.0]], link="cosine"))
 
@@ -398,51 +336,3 @@ def test_sign_patterns_depend_on_the_column_space_alone():
     W = rng.integers(-3, 4, size=(6, 3)).astype(float)
     M = np.array([[1.0, 2, 0], [0, 1, 3], [2, 0, 1]])
     assert made.as_set(label_sets(sigmoid(W)).to_array()) == made.as_set(label_sets(sigmoid(W @ M)).to_array())
-
-
-FIGURE_4 = (
-    [[-0.8, 1], [0.8, 1], [0.55, -0.5], [-1, -1], [1, -1]],
-    [[-1, 1], [1, 1], [0.35, -0.5], [-0.8, -1], [0.8, -1]],
-)
-
-
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("points", FIGURE_4)
-def test_decimals_that_floats_miss_have_two_readings(points, kind):
-    X = np.array(points, kind)
-    sets = label_sets(Head(np.hstack([np.ones((5, 1), kind), X]), link="sigmoid"))
-    orders = rankings(Head(X, link="softmax"))
-    for found, stored, meant in ((sets, 22, 20), (orders, 18, 14)):
-        assert (found.count, found.near_degenerate.count) == (stored, meant)
-        assert found.near_degenerate.reading == "decimals"
-        assert found.to_dict()["near_degenerate"]["count"] == meant
-    assert sets.near_degenerate.minors == 1
-    assert len(label_sets(sets.head, decimals=True)) == 20
-    assert made.as_set(rankings(orders.head, decimals=True).to_array()) < made.as_set(orders.to_array())
-
-
-def test_roots_that_floats_miss_are_read_with_a_tolerance():
-    from gonio.papers.counterexamples import scaled_row
-
-    figure = scaled_row()
-    for head, count in ((figure.first, 16), (figure.second, 28)):
-        near = rankings(head).near_degenerate
-        assert (near.reading, near.count) == ("tolerance", count)
-        assert label_sets(head.replace(link="sigmoid")).near_degenerate.count == 8
-
-
-def test_heads_far_from_degenerate_have_one_reading():
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        W = rng.normal(size=(6, 3)).astype(np.float32 if seed % 2 else np.float64)
-        for found in (label_sets(Head(W, link="sigmoid")), rankings(Head(W.round(1 + seed % 3), link="softmax"))):
-            near = found.near_degenerate
-            assert near is None or near.reading == "decimals"
-    assert label_sets(Head([[1, 2], [3, 4], [5, 6.5]], link="sigmoid")).near_degenerate is None
-
-
-def test_numbers_with_many_digits_are_no_decimals():
-    with pytest.raises(GonioError, match="too many digits"):
-        label_sets(Head([[np.sqrt(0.5), 1]], link="sigmoid"), decimals=True)
-    with pytest.raises(GonioError, match="tol= was given"):
-        rankings(Head([[0.5, 1], [1, 2]], link="softmax"), decimals=True, tol=1e-9)

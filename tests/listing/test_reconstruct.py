@@ -101,8 +101,8 @@ def test_figure_3_equal_cosines_and_different_rankings():
     assert c.counts == (16, 28)
     assert len(c.first_only) == 8
     assert len(c.second_only) == 20
-    assert not (rankings(c.second, tol=1e-9).to_array()[:, 0] == 2).any()
-    assert (rankings(c.first, tol=1e-9).to_array()[:, 0] == 2).any()
+    assert not (rankings(c.second, numbers=1e-9).to_array()[:, 0] == 2).any()
+    assert (rankings(c.first, numbers=1e-9).to_array()[:, 0] == 2).any()
 
 
 @pytest.mark.theorem("NG26.TH.1")

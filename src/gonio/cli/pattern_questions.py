@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,19 @@ from gonio.core.progress import Bar
 
 if TYPE_CHECKING:
     from gonio.ask.verdict import Verdict
+
+
+class Numbers(click.ParamType):
+    """What the stored numbers stand for: a word, or a tolerance."""
+
+    name = "floats|decimals|TOLERANCE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """The tolerance as a number; any other word goes on to the library, which says what it takes."""
+        try:
+            return float(value)
+        except ValueError:
+            return value
 
 
 @click.command("can-label", epilog=LABELS)
@@ -81,16 +94,19 @@ def can_top(head: Head, names, proof, json_to) -> None:
 @model_options
 @click.option("--top", metavar="K", type=int, default=0, help="Show the first K of them.")
 @click.option(
-    "--tol", type=float, help="Take values up to this size for zero (rows have length 1), instead of exactly."
+    "--numbers",
+    type=Numbers(),
+    default="floats",
+    help="What the stored numbers stand for: floats (the rationals they are), decimals (the short decimals they print "
+    "as), or a tolerance such as 1e-9 up to which values count as zero (rows have length 1). Default: floats.",
 )
-@click.option("--decimals", is_flag=True, help="Read each number as the short decimal it prints as, exactly.")
 @click.option("--drop", is_flag=True, help="Leave out labels that have no pattern: zero rows, second twins.")
 @click.option(
     "--out", metavar="FILE", help="Save all of them as an array (.npy): signs, or label indices winner first."
 )
 @click.option("--any-size", is_flag=True, help="Go through however many there are.")
 @json_option
-def patterns(head: Head, top, tol, decimals, drop, out, any_size, json_to) -> None:
+def patterns(head: Head, top, numbers, drop, out, any_size, json_to) -> None:
     """Count, exactly, the label sets (link sigmoid) or rankings (other links) that MODEL can output."""
     from gonio.listing.label_set_list import label_sets
     from gonio.listing.pattern import LIMIT
@@ -99,9 +115,9 @@ def patterns(head: Head, top, tol, decimals, drop, out, any_size, json_to) -> No
 
     limit = None if any_size else LIMIT
     if head.link == "sigmoid":
-        found = label_sets(head, tol=tol, decimals=decimals, drop_zero=drop, limit=limit)
+        found = label_sets(head, numbers=numbers, drop_zero=drop, limit=limit)
     else:
-        found = rankings(head, tol=tol, decimals=decimals, drop_twins=drop, limit=limit)
+        found = rankings(head, numbers=numbers, drop_twins=drop, limit=limit)
     quiet = tell(lambda: text.patterns(found, listed=top), found.to_dict, json_to)
     if out is not None:
         import numpy as np

@@ -34,7 +34,7 @@ MOST_CHECKED = 20_000_000_000  # minors that are looked at to prove general posi
 WORTH_THREADS = 200_000  # cells below which threads cost more than they bring
 ATTEMPTS = 4  # draws of functionals and primes for the degenerate walk before exact arithmetic takes over
 EXACT_ATTEMPTS = 16  # draws of functionals in exact arithmetic
-MOST_IN_DOUBT = 4096  # cells of a piece whose signs are asked of exact arithmetic
+ROOM_FOR_DOUBTS = 4096  # cells of a piece whose signs are asked of exact arithmetic; more make it walk twice
 MOST_HELD = 32  # blocks that are held back until their piece is known to be sound
 
 Cursor = tuple[int, int]  # piece, block within it
@@ -127,15 +127,15 @@ class CellList:
         A, bounds, _ = self._rotated
         rows = np.ascontiguousarray(A[:, piece.stage :])
         out = np.empty((piece.count, self.words), np.uint64)
-        unsure, at = np.zeros((MOST_IN_DOUBT, rows.shape[1] - 1), np.int64), np.zeros(MOST_IN_DOUBT, np.int64)
         prefix = np.array(piece.prefix, np.int64)
-        found, doubts = list_cells(rows, bounds, prefix, piece.high, piece.low, with_leaves, out, unsure, at)
+        room = ROOM_FOR_DOUBTS
+        while True:
+            unsure, at = np.zeros((room, rows.shape[1] - 1), np.int64), np.zeros(room, np.int64)
+            found, doubts = list_cells(rows, bounds, prefix, piece.high, piece.low, with_leaves, out, unsure, at)
+            if doubts <= room:
+                break
+            room = doubts
         assert found == piece.count
-        if doubts > MOST_IN_DOUBT:
-            raise GonioError(
-                "patterns: rounding leaves too many signs in doubt for the quick walk; pass general=False to "
-                "walk exactly."
-            )
         for k in range(doubts):
             S = [int(j) for j in unsure[k] if j >= 0]
             out[at[k]] = pack(np.array([self._exact_cell(piece.stage, S)]) > 0)[0]

@@ -20,7 +20,7 @@ from gonio.listing.arrangement import Arrangement, arrange, arrange_with_toleran
 from gonio.listing.cell_list import CellList, Cursor
 from gonio.listing.counts import count_label_sets
 from gonio.listing.packed_signs import pack, unpack
-from gonio.listing.pattern import LIMIT, Block, Patterns, read_as
+from gonio.listing.pattern import LIMIT, Block, Numbers, Patterns, read_as
 
 if TYPE_CHECKING:
     from jaxtyping import Integer
@@ -185,9 +185,7 @@ class LabelSets(Patterns):
 def label_sets(
     head: Head,
     *,
-    exact: bool = True,
-    tol: float | None = None,
-    decimals: bool = False,
+    numbers: Numbers = "floats",
     drop_zero: bool = False,
     limit: int | None = LIMIT,
 ) -> LabelSets:
@@ -195,11 +193,11 @@ def label_sets(
 
     SP(W) = { sign(W x + b) : x, no score zero }
 
-    exact: the floats are the rationals they are (the default). tol: instead, values up to `tol` (rows have length 1)
-    count as zero; it is refused where values near `tol` occur. decimals: each number is the short decimal that it
-    prints as (0.55, and not the float nearest to it), exactly. Where that or rounding makes a difference,
-    `.near_degenerate` tells. A zero row has no sign, so there is no label set;
-    drop_zero leaves such labels out. limit: refuse to go through more than so many (None: never refuse).
+    numbers: what the stored numbers stand for. "floats": the rationals they are. "decimals": the short decimals that
+    they print as (0.55, and not the float nearest to it), exactly. A tolerance such as 1e-9: values up to it (rows have
+    length 1) count as zero; refused where values occur on both sides near it. Where the second or third makes a
+    difference, `.near_degenerate` tells. A zero row has no sign, so there is no label set; drop_zero leaves such labels
+    out. limit: refuse to go through more than so many (None: never refuse).
 
     >>> sets = label_sets(Head([[1, 0], [0, 1], [1, 1]], link="sigmoid"))
     >>> len(sets), [1, 1, -1] in sets, sets.impossible
@@ -210,7 +208,8 @@ def label_sets(
     head.must_score("label_sets")
     if head.link == "cosine":
         raise GonioError("label_sets: the link is cosine, whose rows are compared with each other and not thresholded.")
-    return LabelSets(read_as("label_sets", head, exact, tol, decimals), tol, drop_zero, limit)
+    meant, tol = read_as("label_sets", head, numbers)
+    return LabelSets(meant, tol, drop_zero, limit)
 
 
 def _rows(head: Head) -> np.ndarray:

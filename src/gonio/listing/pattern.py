@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jaxtyping import Integer
 
     from gonio.listing.near_degenerate import NearDegenerate
+
+Numbers = Literal["floats", "decimals"] | float  # what the stored numbers stand for
 
 LIMIT = 10_000_000_000  # patterns that are listed without being told to: some minutes
 HELD = 4 << 30  # bytes of an array that holds them all
@@ -167,7 +169,7 @@ class Patterns(ABC):
             raise GonioError(
                 f"{self._name}: at tolerance {self.tol:g} the largest value taken for zero is {low:.3g} and the "
                 f"smallest taken as it is {high:.3g}; they are not apart, so the answer would be neither the one nor "
-                "the other. Choose a tolerance in a gap, or exact=True."
+                'the other. Choose a tolerance in a gap, or numbers="floats".'
             )
 
     @property
@@ -199,21 +201,25 @@ class Patterns(ABC):
         }
 
 
-def read_as(who: str, head: Head, exact: bool, tol: float | None, decimals: bool) -> Head:
-    """The head whose numbers are meant; complains about a tolerance that is none, or absent where it is needed."""
-    if tol is not None and not (np.isfinite(tol) and 0 < tol < 0.1):
-        raise GonioError(f"{who}: tol is {tol}; a number between 0 and 0.1 is needed, such as 1e-9.")
-    if not exact and tol is None:
-        raise GonioError(f"{who}: exact=False needs tol=, the size up to which values count as zero.")
-    if not decimals:
-        return head
-    from gonio.listing.near_degenerate import as_printed
+def read_as(who: str, head: Head, numbers: Numbers) -> tuple[Head, float | None]:
+    """The head whose numbers are meant, and the size up to which its values count as zero (None: exact arithmetic)."""
+    if numbers == "floats":
+        return head, None
+    if numbers == "decimals":
+        from gonio.listing.near_degenerate import as_printed
 
-    printed = as_printed(head)
-    if printed is None or tol is not None:
-        what = "its numbers have too many digits to be short decimals" if printed is None else "tol= was given too"
-        raise GonioError(f"{who}: decimals=True, but {what}; choose one reading: as stored, decimals=True, or tol=.")
-    return printed
+        printed = as_printed(head)
+        if printed is None:
+            raise GonioError(
+                f'{who}: numbers="decimals", but the numbers have too many digits to be short decimals; take '
+                '"floats", the rationals they are, or a tolerance such as 1e-9.'
+            )
+        return printed, None
+    if isinstance(numbers, str | bool) or not 0 < numbers < 0.1:
+        raise GonioError(
+            f'{who}: numbers is {numbers!r}; "floats", "decimals" or a tolerance between 0 and 0.1 is needed.'
+        )
+    return head, float(numbers)
 
 
 def _short(x: int) -> str:

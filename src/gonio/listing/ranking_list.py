@@ -26,7 +26,7 @@ from gonio.listing.counts import count_rankings
 from gonio.listing.generic_rankings import list_rankings, random_forest
 from gonio.listing.kernel_options import UNIT_ROUNDOFF
 from gonio.listing.packed_signs import unpack
-from gonio.listing.pattern import LIMIT, Block, Patterns, read_as
+from gonio.listing.pattern import LIMIT, Block, Numbers, Patterns, read_as
 from gonio.listing.pieces import Piece, forest_pieces, in_order
 from gonio.listing.score_differences import all_differences, differences_from_0
 
@@ -337,9 +337,7 @@ class Rankings(Patterns):
 def rankings(
     head: Head,
     *,
-    exact: bool = True,
-    tol: float | None = None,
-    decimals: bool = False,
+    numbers: Numbers = "floats",
     drop_twins: bool = False,
     limit: int | None = LIMIT,
 ) -> Rankings:
@@ -347,8 +345,7 @@ def rankings(
 
     RP(W) = { the order of W x + b : x, no two scores equal } = SP(BW)
 
-    exact, tol, decimals, limit: as in `label_sets`. drop_twins: where labels have equal rows, rank the first of each
-    group.
+    numbers, limit: as in `label_sets`. drop_twins: where labels have equal rows, rank the first of each group.
 
     >>> square = Head([[1, 1], [1, -1], [-1, 1], [-1, -1]], link="softmax")
     >>> len(rankings(square)), [0, 3, 1, 2] in rankings(square)
@@ -361,4 +358,5 @@ def rankings(
         raise GonioError(
             "rankings: the link is cosine, whose rows are compared with each other; there is no input to rank for."
         )
-    return Rankings(read_as("rankings", head, exact, tol, decimals), tol, drop_twins, limit)
+    meant, tol = read_as("rankings", head, numbers)
+    return Rankings(meant, tol, drop_twins, limit)

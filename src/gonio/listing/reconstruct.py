@@ -77,7 +77,7 @@ def label_sets_from_cosines(C: Any, *, tol: float | None = None) -> LabelSets:
     """
     who = "label_sets_from_cosines"
     found = factorise(C, tol=tol, who=who)
-    sets = label_sets(Head(found.rows, link="sigmoid"), tol=found.tolerance)
+    sets = label_sets(Head(found.rows, link="sigmoid"), numbers=found.tolerance or "floats")
     _told_apart(who, found, sets.arrangement, sets.cells)
     return sets
 

@@ -58,14 +58,14 @@ def affine_points() -> CounterExample:
     A = np.array([[-16, 20], [16, 20], [11, -10], [-20, -20], [20, -20]], float)
     B = np.array([[-20, 20], [20, 20], [7, -10], [-16, -20], [16, -20]], float)
     one = np.full((5, 1), 20.0)
-    return _compare("Theorem H.1", np.hstack([one, A]), np.hstack([one, B]), A, B, None, None)
+    return _compare("Theorem H.1", np.hstack([one, A]), np.hstack([one, B]), A, B, "floats", None)
 
 
-def _compare(name, first, second, rank_first, rank_second, tol, off) -> CounterExample:
-    sets = [label_sets(Head(X, link="sigmoid"), tol=tol) for X in (first, second)]
+def _compare(name, first, second, rank_first, rank_second, numbers, off) -> CounterExample:
+    sets = [label_sets(Head(X, link="sigmoid"), numbers=numbers) for X in (first, second)]
     assert len(sets[0].difference(sets[1])) == len(sets[1].difference(sets[0])) == 0
     heads = [Head(X, link="softmax") for X in (rank_first, rank_second)]
-    ranked = [rankings(h, tol=tol) for h in heads]
+    ranked = [rankings(h, numbers=numbers) for h in heads]
     return CounterExample(
         name,
         heads[0],

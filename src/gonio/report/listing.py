@@ -79,8 +79,10 @@ def patterns(p: Patterns, *, listed: int = 0) -> str:
     near = p.near_degenerate
     if near is not None:
         lines.append(f"  readings   exactly as stored: {count:,}; {near}: {near.count:,}")
-        how = "--decimals" if near.reading == "decimals" else f"--tol {near.patterns.tol:.2g}"
-        lines.append(f"             which of the two is meant the numbers do not tell; {how} lists the second")
+        how = "decimals" if near.reading == "decimals" else f"{near.patterns.tol:.2g}"
+        lines.append(
+            f"             which of the two is meant the numbers do not tell; --numbers {how} lists the second"
+        )
     lines += [f"  note       {printable(x)}" for x in p.notes]
     for k, row in zip(range(listed), p, strict=False):
         if sets:
