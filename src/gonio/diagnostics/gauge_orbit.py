@@ -160,61 +160,82 @@ def orbit(
     k = check_k(k, n, "orbit")
     rng = np.random.default_rng(seed)
     which = np.arange(n) if n <= asked else np.sort(rng.choice(n, asked, replace=False))
-    kinds, pairs, scores = _classes(classes, n), *_judged(judged, n)
+    read = _Readings(head, k, which, clusters, _classes(classes, n), _judged(judged, n), seed)
     near, values = nearest_by_cosine(head.rows, k) if neighbours is None else _pass(neighbours, n, k)
-    live = head.norms > 0
-    base = near[which]
-    crowd = _Clusters(clusters, which, head.norms > 0, seed) if clusters else None
-
-    def row(name, kind, by, lists, form_live, rows, similarity) -> Form:
-        h = from_lists(lists, form_live, head, k, which)
-        against = base if by == "cosine" or kind == "measure" else firm_base
-        ok = live[which] & form_live[which]
-        return Form(
-            name,
-            kind,
-            by,
-            overlap(lists[ok], against[ok]),
-            h.skewness,
-            h.antihub_rate,
-            None if kinds is None else float((kinds[lists[ok]] == kinds[which[ok]][:, None]).mean()),
-            None if pairs is None else spearman(similarity(pairs[:, 0], pairs[:, 1]), scores),
-            None if crowd is None or rows is None else crowd(rows),
-        )
-
+    base, live = near[which], head.norms > 0
     gauge = gauge_of(head) if head.link != "unknown" else None
-    if gauge is None or not gauge.kinds:
-        gauges = 0  # nothing is known that may change
-    scored = head.link in SCORES
-    firm = for_link(head.link, embeddings=embeddings is not None) if scored else "cosine"
-    if scored and embeddings is None and LayerNormShift in gauge_of(head).kinds:
-        firm = "cosine"  # each row may move along 1/gain by itself: of the rows alone, nothing stays
-    firm_base = base
-    forms = [row("as given", "given", "cosine", base, live, head.rows, measure_of("cosine")(head).pairs)]
-    for g in range(gauges):
-        change = gauge_of(head).random(head, rng, size)
-        moved = change.apply(head)
-        lists = nearest_by_cosine(moved.rows, k, which)[0]
-        forms.append(
-            row(f"equivalent head {g + 1}", "gauge", "cosine", lists, moved.norms > 0, moved.rows, _cosine(moved))
-        )
-        if firm != "cosine":
-            F = None if embeddings is None else change.embeddings(embeddings)
-            if g == 0:
-                firm_base = measure_of(firm)(head, embeddings).nearest(k, which).near
-            by = measure_of(firm)(moved, F)
-            forms.append(
-                row(f"equivalent head {g + 1}", "gauge", firm, by.nearest(k, which).near, live, None, by.pairs)
-            )
+    forms = [read.form("as given", "given", "cosine", base, base, live, _cosine(head), head.rows)]
+    if gauge is not None and gauge.kinds:  # else nothing is known that may change
+        changes = [gauge.random(head, rng, size) for _ in range(gauges)]
+        forms += _along_the_gauge(read, base, changes, embeddings)
     for name, rows in _remedied(head, remedies):
         changed = Head(rows, link="cosine", labels=head.labels if head.named else None)
         lists = nearest_by_cosine(changed.rows, k, which)[0]
-        forms.append(row(name, "remedy", "cosine", lists, changed.norms > 0, changed.rows, _cosine(changed)))
+        forms.append(
+            read.form(name, "remedy", "cosine", lists, base, changed.norms > 0, _cosine(changed), changed.rows)
+        )
     for name in measures:
         lists, similarity = _by(name, head, k, which, values, live)
-        forms.append(row(name, "measure", name, lists, live, None, similarity))
+        forms.append(read.form(name, "measure", name, lists, base, live, similarity))
     stays = "predictions" if gauge is None else gauge.predictions
     return Orbit(tuple(forms), from_lists(near, live, head, k), which, k, head.labels, stays)
+
+
+class _Readings:
+    """What is read from the lists of every form: hubs, retrieval, judged pairs, clusters."""
+
+    def __init__(
+        self,
+        head: Head,
+        k: int,
+        which: np.ndarray,
+        clusters: int | None,
+        classes: np.ndarray | None,
+        judged: tuple[Any, Any],
+        seed: int,
+    ) -> None:
+        self.head, self.k, self.which, self.classes = head, k, which, classes
+        self.live = head.norms > 0
+        self.pairs, self.scores = judged
+        self.clusters = _Clusters(clusters, which, self.live, seed) if clusters else None
+
+    def form(self, name, kind, measure, lists, before, live, similarity, rows=None) -> Form:
+        """One row: the lists of a form against those `before`, over the labels that have a direction in both."""
+        which = self.which
+        hubs = from_lists(lists, live, self.head, self.k, which)
+        ok = self.live[which] & live[which]
+        retrieval = judged = clusters = None
+        if self.classes is not None:
+            retrieval = float((self.classes[lists[ok]] == self.classes[which[ok]][:, None]).mean())
+        if self.pairs is not None:
+            judged = spearman(similarity(self.pairs[:, 0], self.pairs[:, 1]), self.scores)
+        if self.clusters is not None and rows is not None:
+            clusters = self.clusters(rows)
+        kept = overlap(lists[ok], before[ok])
+        return Form(name, kind, measure, kept, hubs.skewness, hubs.antihub_rate, retrieval, judged, clusters)
+
+
+def _along_the_gauge(read: _Readings, base: np.ndarray, changes: list[Any], embeddings: Any) -> Iterator[Form]:
+    """Each equivalent head by cosine, and by the measure that must stay where there is one."""
+    head, k, which = read.head, read.k, read.which
+    firm = _must_stay(head, embeddings)
+    firm_base = None if firm == "cosine" else measure_of(firm)(head, embeddings).nearest(k, which).near
+    for g, change in enumerate(changes):
+        name, moved = f"equivalent head {g + 1}", change.apply(head)
+        lists = nearest_by_cosine(moved.rows, k, which)[0]
+        yield read.form(name, "gauge", "cosine", lists, base, moved.norms > 0, _cosine(moved), moved.rows)
+        if firm_base is not None:
+            by = measure_of(firm)(moved, None if embeddings is None else change.embeddings(embeddings))
+            yield read.form(name, "gauge", firm, by.nearest(k, which).near, firm_base, read.live, by.pairs)
+
+
+def _must_stay(head: Head, embeddings: Any) -> str:
+    """The measure that no change of convention moves; "cosine" where the rows alone have none."""
+    if head.link not in SCORES:
+        return "cosine"
+    if embeddings is None and LayerNormShift in gauge_of(head).kinds:
+        return "cosine"  # each row may move along 1/gain by itself: of the rows alone, nothing stays
+    return for_link(head.link, embeddings=embeddings is not None)
 
 
 def _cosine(head: Head) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gonio.core.correlations import pearson
 from gonio.core.errors import GonioError
 from gonio.findings.finding import Finding, plainly, sentence
 from gonio.findings.subject import Subject
@@ -52,44 +53,51 @@ def instead(s: Subject) -> Iterator[Finding]:
         return
     if m is None:
         return
-    if h.link == "cosine":
-        yield Finding(
-            "similarity",
-            "instead",
-            "Report the cosine: it is what was trained",
-            "fact",
-            m.name,
-            "It is the same in every equivalent model.",
-            data={"measure": m.name, "invariant": sorted(m.invariant), "caveat": m.caveat},
-        )
+    yield _what_to_report(s, m)
+    if h.link == "cosine" or h.shape[0] < 3 or not len(s.asked):
         return
-    over = f"over {len(s.embeddings):,} embeddings" if s.embeddings is not None else "from the rows alone"
+    yield _lists_agree(s, m)
+    yield _cosine_against(s, m)
+
+
+def _what_to_report(s: Subject, m: Measure) -> Finding:
+    """Which number is the same in every equivalent model, and over what it is taken."""
+    data = {"measure": m.name, "invariant": sorted(m.invariant), "caveat": m.caveat}
+    if s.head.link == "cosine":
+        title = "Report the cosine: it is what was trained"
+        return Finding(
+            "similarity", "instead", title, "fact", m.name, "It is the same in every equivalent model.", data=data
+        )
     weak = s.embeddings is None
+    over = "from the rows alone" if s.embeddings is None else f"over {len(s.embeddings):,} embeddings"
     norm = " that is read with its final norm" if not {"M", "L"} <= m.invariant else ""
-    yield Finding(
+    words = [f"It is the same in every equivalent model{norm}.", (type(m).__doc__ or "").strip().splitlines()[0]]
+    if weak:
+        words.append(
+            "Give embeddings (states that reach the head) for the answer that counts: without them it weighs all "
+            "inputs alike."
+        )
+    if m.caveat:
+        words.append(f"Note: {m.caveat}.")
+    return Finding(
         "similarity",
         "instead",
         f"Report the {m.name}, {over}",
         "open" if weak else "fact",
         m.name,
-        f"It is the same in every equivalent model{norm}. {(type(m).__doc__ or '').strip().splitlines()[0]}"
-        + (
-            " Give embeddings (states that reach the head) for the answer that counts: without them it "
-            "weighs all inputs alike."
-            if weak
-            else ""
-        )
-        + (f" Note: {m.caveat}." if m.caveat else ""),
+        " ".join(words),
         theorem="GONIO.clc" if m.name.startswith("centred-logit") else "",
-        data={"measure": m.name, "invariant": sorted(m.invariant), "caveat": m.caveat},
+        data=data,
     )
-    if h.shape[0] < 3 or not len(s.asked):
-        return
-    near, value = s.cosine_neighbours
-    there = m.nearest(s.k, s.asked)
-    kept = np.array([len(np.intersect1d(a, b)) / s.k for a, b in zip(near, there.near, strict=True)])
+
+
+def _lists_agree(s: Subject, m: Measure) -> Finding:
+    """How many of the nearest by cosine are among the nearest by the other measure; the worst lists."""
+    labels, near = s.head.labels, s.cosine_neighbours[0]
+    there = m.nearest(s.k, s.asked).near
+    kept = np.array([len(np.intersect1d(a, b)) / s.k for a, b in zip(near, there, strict=True)])
     worst = np.argsort(kept, kind="stable")[:SHOWN]
-    yield Finding(
+    return Finding(
         "lists-agree",
         "instead",
         f"Of the {s.k} nearest labels by cosine, {s.k * float(kept.mean()):.1f} are among the {s.k} "
@@ -100,33 +108,27 @@ def instead(s: Subject) -> Iterator[Finding]:
         data={
             "lists": [
                 {
-                    "label": h.labels[int(s.asked[i])],
-                    "cosine": [h.labels[j] for j in near[i]],
-                    "instead": [h.labels[j] for j in there.near[i]],
+                    "label": labels[int(s.asked[i])],
+                    "cosine": [labels[j] for j in near[i]],
+                    "instead": [labels[j] for j in there[i]],
                 }
                 for i in worst
             ]
         },
     )
-    a = np.repeat(s.asked, s.k)
-    b = near.reshape(-1)
-    other = m.pairs(a, b)
-    cosines = value.reshape(-1).astype(np.float64)
-    rng = np.random.default_rng([s.seed, 11])
-    c, d = (rng.integers(0, h.shape[0], 2000) for _ in range(2))
-    fine = (c != d) & (h.norms[c] > 0) & (h.norms[d] > 0)
-    c, d = c[fine], d[fine]
-    plain = measure("cosine")(h).pairs(c, d)
-    random = m.pairs(c, d)
-    gap = np.abs(other - cosines)
-    seen: dict[tuple[int, int], int] = {}  # a pair counts once, whichever of the two named the other
-    for i in np.argsort(-np.where(np.isnan(gap), -1, gap), kind="stable"):
-        seen.setdefault((min(int(a[i]), int(b[i])), max(int(a[i]), int(b[i]))), int(i))
-    far = list(seen.values())[:SHOWN]
+
+
+def _cosine_against(s: Subject, m: Measure) -> Finding:
+    """How the two measures correlate over random pairs, and the near pairs on which they differ most."""
+    labels = s.head.labels
+    near, value = s.cosine_neighbours
+    a, b = np.repeat(s.asked, s.k), near.reshape(-1)
+    cosines, other = value.reshape(-1).astype(np.float64), m.pairs(a, b)
+    c, d = _random_pairs(s)
+    plain, random = measure("cosine")(s.head).pairs(c, d), m.pairs(c, d)
     defined = ~(np.isnan(plain) | np.isnan(random))
-    with np.errstate(all="ignore"):
-        r = float(np.corrcoef(plain[defined], random[defined])[0, 1]) if defined.sum() > 2 else float("nan")
-    yield Finding(
+    r = pearson(plain[defined], random[defined]) if defined.sum() > 2 else float("nan")
+    return Finding(
         "cosine-against",
         "instead",
         f"Over random pairs the cosine and the {m.name} correlate with {plainly(r, 2)}"
@@ -137,11 +139,28 @@ def instead(s: Subject) -> Iterator[Finding]:
         "Where they part, the second is the one that speaks about predictions.",
         data={
             "largest_gaps": [
-                [h.labels[int(a[i])], h.labels[int(b[i])], float(cosines[i]), float(other[i])] for i in far
+                [labels[int(a[i])], labels[int(b[i])], float(cosines[i]), float(other[i])]
+                for i in _furthest_apart(a, b, np.abs(other - cosines))
             ],
-            "points": _points(h.labels, [(a, b, cosines, other), (c, d, plain, random)]),
+            "points": _points(labels, [(a, b, cosines, other), (c, d, plain, random)]),
         },
     )
+
+
+def _random_pairs(s: Subject) -> tuple[np.ndarray, np.ndarray]:
+    """Up to 2,000 pairs of different labels with rows that are not zero."""
+    rng = np.random.default_rng([s.seed, 11])
+    c, d = (rng.integers(0, s.head.shape[0], 2000) for _ in range(2))
+    fine = (c != d) & (s.head.norms[c] > 0) & (s.head.norms[d] > 0)
+    return c[fine], d[fine]
+
+
+def _furthest_apart(a: np.ndarray, b: np.ndarray, gap: np.ndarray) -> list[int]:
+    """The pairs with the largest gaps; a pair counts once, whichever of the two named the other."""
+    seen: dict[tuple[int, int], int] = {}
+    for i in np.argsort(-np.where(np.isnan(gap), -1, gap), kind="stable"):
+        seen.setdefault((min(int(a[i]), int(b[i])), max(int(a[i]), int(b[i]))), int(i))
+    return list(seen.values())[:SHOWN]
 
 
 def _points(labels: tuple[str, ...], groups: list[tuple[np.ndarray, ...]]) -> list[list[object]]:
