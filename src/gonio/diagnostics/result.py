@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+
+from gonio.core.errors import GonioError
+
+
+class Named(Protocol):
+    """A row of a result that is asked for by name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Named)
 
 
 class Result:
@@ -31,6 +43,14 @@ class Result:
     def __repr__(self) -> str:
         first, second = self.lines()
         return f"{type(self).__name__}({first})\n  {second}"
+
+
+def called(rows: Sequence[Row], name: str, who: str) -> Row:
+    """The row of that name; complains with the names there are."""
+    for r in rows:
+        if r.name == name:
+            return r
+    raise GonioError(f"{who}: none is called {name!r}; there are {', '.join(r.name for r in rows)}.")
 
 
 def _freeze(value: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm
+from gonio.core.inputs import Inputs
 from gonio.core.printed_bounds import at_most
 from gonio.gauge.fit import Difference, regress
 from gonio.gauge.group import SCORES
@@ -62,7 +62,7 @@ def same_model(a: Head, b: Head, embeddings: tuple[Any, Any] | None = None) -> S
     if unit or (a.link == "dot" and a.trained == b.trained == "factors"):
         return _by_rotation(pair)
     result = by_map(pair)
-    norms = [h.inputs if isinstance(h.inputs, AfterLayerNorm) else None for h in (a, b)]
+    norms = [h.inputs if h.inputs.centred else None for h in (a, b)]
     if result.same is False and any(norms):
         return _through_norms(pair, norms, result)
     return result
@@ -156,7 +156,7 @@ def _not_scaled(pair: Pair, i: int) -> bool:
     return bool((np.abs(y - ratio * x) > 2 * (ex * abs(ratio) + ey)).any())
 
 
-def _through_norms(pair: Pair, norms: list[AfterLayerNorm | None], plain: SameModel) -> SameModel:
+def _through_norms(pair: Pair, norms: list[Inputs | None], plain: SameModel) -> SameModel:
     """Heads after a LayerNorm, whose rows are free along 1/gain: compare what meets the normalised embeddings."""
     a, b = (replace(t, norm=norm) for t, norm in zip((pair.a, pair.b), norms, strict=True))
     seen = by_map(Pair(a, b, pair.how))

@@ -18,7 +18,7 @@ from gonio.core.correlations import spearman
 from gonio.core.directions import cosines
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.diagnostics.result import Result, axes
+from gonio.diagnostics.result import Result, axes, called
 from gonio.remedies import Center, LengthAsFeature, QueryNormalizer, RemoveTopComponents, Standardize, Whiten
 from gonio.remedies.remedy import FOLDS, Remedy, resampled
 from gonio.similarity import measure
@@ -78,10 +78,7 @@ class Judgements(Result):
     pairs: int
 
     def __getitem__(self, name: str) -> Tried:
-        for r in self.rows:
-            if r.name == name:
-                return r
-        raise GonioError(f"judgements: none is called {name!r}; there are {', '.join(r.name for r in self.rows)}.")
+        return called(self.rows, name, "judgements")
 
     @property
     def best(self) -> Tried:

@@ -61,7 +61,8 @@ def seen_by_inputs(head: Head) -> Float[np.ndarray, "dim dim"] | None:
 class _Whitened:
     centre = True
 
-    def _prepare(self, head: Head) -> None:
+    def __init__(self, head: Head) -> None:
+        super().__init__(head)  # type: ignore[call-arg]
         name: str = self.name  # type: ignore[attr-defined]
         seen = seen_by_inputs(head)
         if (
@@ -99,10 +100,6 @@ class WhitenedCentredCosine(_Whitened, Angle):
     name = "whitened-centred cosine"
     invariant = frozenset("TMSRUL")
 
-    def __init__(self, head: Head) -> None:
-        super().__init__(head)
-        self._prepare(head)
-
 
 @register
 class WhitenedCosine(_Whitened, Angle):
@@ -111,10 +108,6 @@ class WhitenedCosine(_Whitened, Angle):
     name = "whitened cosine"
     invariant = frozenset("MSRUL")
     centre = False
-
-    def __init__(self, head: Head) -> None:
-        super().__init__(head)
-        self._prepare(head)
 
 
 @register
@@ -126,6 +119,5 @@ class CausalInnerProduct(_Whitened, Inner):
 
     def __init__(self, head: Head) -> None:
         super().__init__(head)
-        self._prepare(head)
         assert self.space.root is not None
         self.space.root = self.space.root * np.sqrt(head.shape[0])

@@ -128,21 +128,11 @@ class Box(Inputs):
         return f"box {low} <= x <= {high}"
 
 
-@dataclass(frozen=True, eq=False)
-class AfterRMSNorm(Inputs):
-    """x = gain * z with |z| < sqrt(d): what an RMSNorm gives out.
-
-    The norm's epsilon makes the set a solid ellipsoid. A gain of zero switches its coordinate off.
-    """
+class _AfterNorm(Inputs):
+    """x = gain * z + shift with |z| < sqrt(d): what the two norms share."""
 
     gain: Any
-
     shape = "ball"
-
-    def __post_init__(self):
-        gain = np.atleast_1d(frozen(self.gain, "AfterRMSNorm", "gain"))
-        gain.flags.writeable = False
-        object.__setattr__(self, "gain", gain)
 
     @property
     def width(self):
@@ -151,6 +141,26 @@ class AfterRMSNorm(Inputs):
     @property
     def bounded(self):
         return True
+
+    def _problem(self, V, c, error, equal):
+        """The rows V that meet z, over the ball of radius sqrt(d)."""
+        radius = np.sqrt(self.width)
+        return Problem(V, c, "ball", self.lift, radius=radius, error=error, constants_equal=equal)
+
+
+@dataclass(frozen=True, eq=False)
+class AfterRMSNorm(_AfterNorm):
+    """x = gain * z with |z| < sqrt(d): what an RMSNorm gives out.
+
+    The norm's epsilon makes the set a solid ellipsoid. A gain of zero switches its coordinate off.
+    """
+
+    gain: Any
+
+    def __post_init__(self):
+        gain = np.atleast_1d(frozen(self.gain, "AfterRMSNorm", "gain"))
+        gain.flags.writeable = False
+        object.__setattr__(self, "gain", gain)
 
     def gain_and_shift(self, d):
         return self.gain, np.zeros(d)
@@ -166,15 +176,7 @@ class AfterRMSNorm(Inputs):
 
     def reduce(self, W, bias=None):
         V = W * self.gain
-        return Problem(
-            V,
-            bias_of(W, bias),
-            "ball",
-            self.lift,
-            radius=np.sqrt(len(self.gain)),
-            error=2 * UNIT * largest(V) + TINY,
-            constants_equal=all_equal(bias),
-        )
+        return self._problem(V, bias_of(W, bias), 2 * UNIT * largest(V) + TINY, all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x, room, unit = _rounding(x)
@@ -196,7 +198,7 @@ class AfterRMSNorm(Inputs):
 
 
 @dataclass(frozen=True, eq=False)
-class AfterLayerNorm(Inputs):
+class AfterLayerNorm(_AfterNorm):
     """x = gain * z + shift with sum z = 0 and |z| < sqrt(d): what a LayerNorm gives out.
 
     Only the part of W * gain orthogonal to (1, ..., 1) meets z, so the problem is posed with centred rows over the
@@ -206,7 +208,6 @@ class AfterLayerNorm(Inputs):
     gain: Any
     shift: Any = field(default=0.0)
 
-    shape = "ball"
     centred = True
 
     def __post_init__(self):
@@ -218,14 +219,6 @@ class AfterLayerNorm(Inputs):
         gain.flags.writeable = False
         object.__setattr__(self, "gain", gain)
         object.__setattr__(self, "shift", shift)
-
-    @property
-    def width(self):
-        return len(self.gain)
-
-    @property
-    def bounded(self):
-        return True
 
     def gain_and_shift(self, d):
         return self.gain, self.shift
@@ -247,16 +240,7 @@ class AfterLayerNorm(Inputs):
         error = 2 * (len(self.gain) + 4) * UNIT * largest(V) + TINY  # of the products, the mean and the difference
         V -= V.mean(axis=1, keepdims=True)
         c = bias_of(W, bias) + W @ self.shift
-
-        return Problem(
-            V,
-            c,
-            "ball",
-            self.lift,
-            radius=np.sqrt(len(self.gain)),
-            error=error,
-            constants_equal=all_equal(bias) and not self.shift.any(),
-        )
+        return self._problem(V, c, error, all_equal(bias) and not self.shift.any())
 
     def contains(self, x) -> np.ndarray:
         x, room, unit = _rounding(x)

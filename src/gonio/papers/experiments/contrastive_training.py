@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gonio.core.errors import GonioError
-from gonio.diagnostics.result import Result, axes
+from gonio.diagnostics.result import Result, axes, called
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -72,10 +71,7 @@ class Contrastive(Result):
     every: int
 
     def __getitem__(self, name: str) -> Training:
-        for r in self.runs:
-            if r.name == name:
-                return r
-        raise GonioError(f"contrastive: no run is called {name!r}; there are {', '.join(r.name for r in self.runs)}.")
+        return called(self.runs, name, "contrastive")
 
     def lines(self) -> tuple[str, str]:
         told = ", ".join(f"{r.name} {r.steps if r.steps >= 0 else 'never'}" for r in self.runs)

@@ -20,7 +20,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
-from gonio.diagnostics.result import Result, axes
+from gonio.diagnostics.result import Result, axes, called
 
 Encode = Callable[[list[str]], Any]
 
@@ -164,10 +164,7 @@ class Scenarios(Result):
     model: str
 
     def __getitem__(self, name: str) -> Scenario:
-        for r in self.rows:
-            if r.name == name:
-                return r
-        raise GonioError(f"scenarios: none is called {name!r}; there are {', '.join(r.name for r in self.rows)}.")
+        return called(self.rows, name, "scenarios")
 
     def lines(self) -> tuple[str, str]:
         return self.model, "; ".join(f"{r.name} fails {100 * r.fails:.0f}%" for r in self.rows)
