@@ -19,13 +19,13 @@ def say(*arguments: str) -> str:
 
 
 def main() -> None:
-
     import numpy as np
 
     from gonio.papers import g2pm
 
     wheel = next((ROOT / "fixtures").glob("g2pM-0.1.2.5-*.whl"))
     demo = ROOT / "demo"
+    demo.mkdir(exist_ok=True)
     model = str(g2pm.save(wheel, demo / "g2pM.npz").relative_to(ROOT))
     np.save(demo / "states.npy", g2pm.states(wheel).astype(np.float32))
     said = say("info", model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import head_of, label_of, reading_options
+from gonio.core.errors import GonioError
 
 
 @click.command()
@@ -23,6 +24,8 @@ def explore(model, link, tensor, labels, inputs, users, items, three, html, no_o
     from gonio.explorer import page, write
 
     head = None
+    if three and model is None and users is None and items is None:
+        raise GonioError("explore: --labels-of-plane names labels of a model; name the model too.")
     if model is not None or users is not None or items is not None:
         head = head_of(model, link, tensor, labels, inputs, users, items)
     chosen = tuple(label_of(head, x) for x in three) if three and head is not None else None
