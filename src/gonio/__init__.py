@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from gonio.core import renderers as _renderers
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
 from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
+from gonio.core.source import Source
 from gonio.core.version import __version__
 from gonio.gauge import Canonical, Dialled, SameModel, canonical, dial, fragility, gauge_of, reachable, same_model
 from gonio.models import load

@@ -118,7 +118,7 @@ def test_cut_initialisation_speeds_up_training_on_a_cosine():
     assert min(x.same for x in r.runs) > 0.5
     assert len(repr(r).splitlines()) == 2
     r.plot().figure.canvas.draw()
-    with pytest.raises(GonioError, match="no run is called"):
+    with pytest.raises(GonioError, match="none is called"):
         r["x"]
 
 

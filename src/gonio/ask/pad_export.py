@@ -10,8 +10,9 @@ import numpy as np
 
 from gonio.ask.padding import Padded
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
 from gonio.core.npz_archive import NpzArchive
+from gonio.core.source import Source
 from gonio.files.read.safetensors import SafetensorsArchive
 from gonio.files.write.checkpoint import replace_tensors
 from gonio.proofs.bulk import verify_all

@@ -17,7 +17,8 @@ import numpy as np
 
 from gonio.core import checks
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
+from gonio.core.source import Source
 from gonio.proofs.certificates import CertificateError, NeverWins
 
 if TYPE_CHECKING:

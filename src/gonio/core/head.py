@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -17,6 +15,7 @@ from gonio.core import inputs as _inputs
 from gonio.core.equal_labels import groups_of_equal_labels
 from gonio.core.errors import GonioError, LabelError
 from gonio.core.row_table import RowTable
+from gonio.core.source import Source
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -27,31 +26,6 @@ Trained = Literal["product", "factors"]
 Label = str | int
 
 WORD_STARTS = ("Ġ", "▁", "##", "Ċ")  # how tokenizers mark a leading space, a word's inside, a leading newline
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a head came from, and in words how each part of it was decided."""
-
-    place: str
-    format: str
-    bytes_read: int = 0
-    decided: Mapping[str, str] = field(default_factory=dict)
-    assumed: frozenset[str] = frozenset()
-    padded: tuple[int, ...] = ()
-    tensors: Mapping[str, str] = field(default_factory=dict)  # part of the head -> tensor it was read from
-    file: str = ""  # the file that holds the rows
-    turned: bool = False  # the table is stored (dim, labels)
-    tied: bool = False  # the model reads the same table as its input embeddings
-    factor: float = 1.0  # rows are read times this
-    typed: str = ""  # how a command line names this model, options included; empty where none did
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "decided", MappingProxyType(dict(self.decided)))
-        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
-
-    def __reduce__(self):  # a read-only view of a dict cannot be pickled
-        return Source, tuple(dict(v) if isinstance(v, Mapping) else v for v in vars(self).values())
 
 
 class Head:

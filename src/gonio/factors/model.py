@@ -10,8 +10,9 @@ import numpy as np
 
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source, Trained
+from gonio.core.head import Head, Trained
 from gonio.core.inputs import Observed
+from gonio.core.source import Source
 from gonio.gauge import Gauge, gauge_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
+from gonio.core.source import Source
 from gonio.files.write.checkpoint import config_of, head_tensor_name, must_not_write_over, replace_tensors, write_folder
 from gonio.files.write.tensors import SAFETENSORS, Part, StoredTable, new_folder, write_file
 from gonio.gauge.dialling import Dialled

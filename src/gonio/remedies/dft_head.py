@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
+from gonio.core.source import Source
 
 if TYPE_CHECKING:
     from jaxtyping import Bool

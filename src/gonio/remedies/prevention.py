@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
 from gonio.core.row_table import groups_of_equal
+from gonio.core.source import Source
 
 
 def unit_rows(head: Head) -> Head:

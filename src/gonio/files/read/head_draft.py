@@ -10,8 +10,9 @@ import numpy as np
 
 from gonio.core import inputs as _inputs
 from gonio.core.errors import LoadError
-from gonio.core.head import Head, Link, Source, Trained
+from gonio.core.head import Head, Link, Trained
 from gonio.core.row_table import RowTable
+from gonio.core.source import Source
 
 
 @dataclass

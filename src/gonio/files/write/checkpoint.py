@@ -12,7 +12,8 @@ import numpy as np
 
 from gonio.core.atomic_write import whole
 from gonio.core.errors import GonioError
-from gonio.core.head import Head, Source
+from gonio.core.head import Head
+from gonio.core.source import Source
 from gonio.files.write.tensors import Part, StoredTable, new_folder, write_file, write_safetensors
 
 # Tied models that can be untied, by model_type: the name their own head has then. Others keep a head under a name, or a
