@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -112,6 +113,24 @@ def theorem_page() -> str:
             out.append("| " + " | ".join(x.replace("|", "\\|") for x in cells) + " |")
         out.append("")
     return "\n".join(out)
+
+
+def test_every_test_and_function_that_the_papers_name_exists():
+    """Each row of a reproduction names what computes it and what holds it: both are looked up, none is run."""
+    import pydoc
+
+    names = {
+        c.value
+        for path in (ROOT / "src/gonio/papers").glob("*.py")
+        for c in ast.walk(ast.parse(path.read_text()))
+        if isinstance(c, ast.Constant) and isinstance(c.value, str) and re.fullmatch(r"[\w./]+", c.value)
+    }
+    tests = {x for x in names if x.startswith("tests/")}
+    functions = {x for x in names if re.fullmatch(r"gonio(\.\w+)+", x)}
+    assert len(tests) > 10
+    assert len(functions) > 20
+    assert not [x for x in tests if not (ROOT / x).exists()]
+    assert not [x for x in functions if pydoc.locate(x) is None]
 
 
 def test_every_link_in_the_documents_leads_somewhere():

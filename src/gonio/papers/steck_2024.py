@@ -16,7 +16,6 @@ from gonio.papers.real import fixture
 from gonio.papers.simulated_interactions import simulate
 from gonio.papers.steck_figure1 import EXPECTED, Figure1, figure1
 
-TEST = "tests/factors/"
 FIXED = ("penalty on factors", "raw columns of X", "trained on the cosine")  # no rescaling is left open
 
 
@@ -65,7 +64,7 @@ def _closed_forms() -> list[Row]:
                 bool(closed.objective <= best * (1 + 1e-9)) and off < 1e-5,
                 f"best of 3 restarts is {off:.0e} above",
                 function=f"gonio.factors.closed_forms.{penalty}",
-                test=TEST + "test_closed.py",
+                test="tests/factors/test_closed.py",
             )
         )
     a, b = (fit(X, 5, "product", lam=50.0, by="als", seed=s) for s in range(2))
@@ -76,7 +75,7 @@ def _closed_forms() -> list[Row]:
             high - low > 0.5,
             [round(float(low), 3), round(float(high), 3)],
             function="gonio.factors.rescaling.cosine_range",
-            test=TEST + "test_open.py",
+            test="tests/factors/test_open.py",
         )
     )
     del b
@@ -114,14 +113,14 @@ def _rescalings() -> list[Row]:
         ),
     )
     return [
-        holds(claim, bool(fact), e.says, function="gonio.papers.factor_experiments", test=TEST + "test_experiments.py")
+        holds(claim, bool(fact), e.says, function="gonio.papers.factor_experiments", test="tests/papers/test_factor_experiments.py")
         for claim, fact, e in checks
     ]
 
 
 def _figure(figure: Figure1) -> list[Row]:
     out = []
-    where = {"function": "gonio.papers.steck_figure1.figure1", "test": TEST + "test_figure1.py"}
+    where = {"function": "gonio.papers.steck_figure1.figure1", "test": "tests/papers/test_steck_figure1.py"}
     why = "the paper prints pictures, no numbers; other seeds differ by up to 0.04"
     for name in EXPECTED:
         r = figure.row(name)
@@ -138,7 +137,7 @@ def _figure(figure: Figure1) -> list[Row]:
             order[0] < order[1] < min(order[2:]),
             [round(x, 3) for x in order],
             function="gonio.papers.steck_figure1.figure1",
-            test=TEST + "test_figure1.py",
+            test="tests/papers/test_steck_figure1.py",
         )
     )
     return out
@@ -146,7 +145,7 @@ def _figure(figure: Figure1) -> list[Row]:
 
 def _remedies(tried: Figure1) -> list[Row]:
     auc = {r.name: round(r.auc, 3) for r in tried.rows}
-    where = {"function": "gonio.papers.factor_remedies.remedied", "test": TEST + "test_remedied.py"}
+    where = {"function": "gonio.papers.factor_remedies.remedied", "test": "tests/papers/test_factor_remedies.py"}
     return [
         holds(
             "Training on the cosine is stronger than normalising after training",
@@ -171,7 +170,7 @@ def _films() -> GenreAgreement | None:
 
 
 def _movielens(g: GenreAgreement | None) -> list[Row]:
-    where = {"function": "gonio.papers.movielens.genre_agreement", "test": TEST + "test_movielens.py"}
+    where = {"function": "gonio.papers.movielens.genre_agreement", "test": "tests/papers/test_movielens.py"}
     if g is None:
         note = "MovieLens-100k is not here"
         return [alone("Open question of the paper, on real data", "not run", why=note, **where)]
