@@ -61,6 +61,19 @@ class Padded:
         likely = f"sampled with probability up to {self.probability:.3g} over {self.over}"
         return f"{where}; they never win" + ("" if np.isnan(self.probability) else f", and are {likely}")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The rows that were filled, in plain values."""
+        return {
+            "rows": len(self.head),
+            "places": self.places.tolist(),
+            "row": np.asarray(self.row, np.float64).tolist(),
+            "bias": None if self.bias is None else float(self.bias),
+            "copy_of": self.copy_of,
+            "probability": None if np.isnan(self.probability) else float(self.probability),
+            "bound": None if np.isnan(self.bound) else float(self.bound),
+            "over": self.over,
+        }
+
     def __repr__(self) -> str:
         return f"Padded({len(self.places)} rows of {len(self.head):,}, {self.head.rows.kind})\n  {self.note}"
 

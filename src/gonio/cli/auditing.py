@@ -41,7 +41,7 @@ from gonio.report.text import printable
 )
 @click.option("--trained", type=click.Choice(["product", "factors"]), help="Factor model: what the penalty was on.")
 @click.option("--popularity", metavar="FILE", help="Factor model: how often each item was touched (.npy).")
-@click.option("--top", type=int, default=10, show_default=True, help="The length of lists.")
+@click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @csv_option("an item of a factor model")
 def audit(
     model, link, tensor, labels, inputs, users, items, html, json_to, fail_on, trained, popularity, top, csv_to, **given

@@ -85,7 +85,8 @@ def verify(head: Head, files, json_to) -> None:
 )
 @proof_option
 @click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
-def pad(head: Head, to, out, proof, overwrite) -> None:
+@json_option
+def pad(head: Head, to, out, proof, overwrite, json_to) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""
     from gonio.ask.pad_export import export_padded
     from gonio.ask.padding import pad as fill
@@ -94,5 +95,5 @@ def pad(head: Head, to, out, proof, overwrite) -> None:
     kind = head.rows.kind if head.rows.kind in ("float32", "float16", "bfloat16") else "float32"
     padded = fill(head, to, kind)
     path, again = export_padded(padded, head, out, overwrite=overwrite)
-    click.echo(text.padded(padded, path, again))
-    save_proofs(padded.head, proof, lambda: padded.certificates, quiet=False)
+    quiet = tell(lambda: text.padded(padded, path, again), padded.to_dict, json_to)
+    save_proofs(padded.head, proof, lambda: padded.certificates, quiet=quiet)

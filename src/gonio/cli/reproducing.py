@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gonio.cli.output import json_option, tell
 from gonio.core.progress import Bar
 
 
@@ -14,7 +15,8 @@ from gonio.core.progress import Bar
     "--format", "formats", type=click.Choice(["png", "svg", "pdf"]), multiple=True, default=["png"], show_default=True
 )
 @click.option("--list", "listed", is_flag=True, help="Name the papers.")
-def reproduce(papers, out, formats, listed) -> None:
+@json_option
+def reproduce(papers, out, formats, listed, json_to) -> None:
     """Draw every figure and print every table of the source PAPERS beside the papers' own numbers."""
     from gonio.papers import run
 
@@ -23,6 +25,6 @@ def reproduce(papers, out, formats, listed) -> None:
         return
     with Bar("reproduce") as bar:
         found = run.reproduce(list(papers), on_progress=bar)
-    click.echo(run.text(found))
+    quiet = tell(lambda: run.text(found), lambda: {r.key: r.to_dict() for r in found}, json_to)
     if out is not None:
-        click.echo(f"written {run.gallery(found, out, tuple(formats))}")
+        click.echo(f"written {run.gallery(found, out, tuple(formats))}", err=quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import LABELS, array_of, label_of, model_and
-from gonio.cli.output import json_option, tell
+from gonio.cli.output import csv_option, json_option, tell
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 
@@ -15,8 +15,9 @@ from gonio.core.head import Head
 @click.option("--measure", "name", metavar="NAME", help="The measure (default: what the link and --embeddings allow).")
 @click.option("--embeddings", metavar="FILE", help="The inputs to measure over (.npy), one a row.")
 @click.option("--top", metavar="K", type=int, help="How many neighbours (default: 10, or all there are).")
+@csv_option("a neighbour")
 @json_option
-def similar(head: Head, labels_, name, embeddings, top, json_to) -> None:
+def similar(head: Head, labels_, name, embeddings, top, csv_to, json_to) -> None:
     """List the nearest labels of each LABEL under a measure that fits MODEL, beside those by cosine."""
     from gonio.report.similarity import similar as text
     from gonio.similarity import for_link, measure
@@ -39,4 +40,4 @@ def similar(head: Head, labels_, name, embeddings, top, json_to) -> None:
         return {"similar": told | {"intervals": [x.to_dict() for x in intervals]}, "cosine": plain.to_dict()}
 
     spans = [f"[{x.low:.3f}, {x.high:.3f}]" for x in intervals]
-    tell(lambda: text(chosen, found, plain, spans), values, json_to)
+    tell(lambda: text(chosen, found, plain, spans), values, json_to, found.columns, csv_to)
