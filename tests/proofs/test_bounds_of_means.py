@@ -226,9 +226,9 @@ def test_a_partner_with_a_weight_below_zero_counts_by_its_size_and_not_in_the_me
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_the_shift_of_a_norm_loses_what_the_bound_allows(scale):
-    """c_j - c_i is a dot product with the shift: of 1 and many numbers that are lost beside it."""
+    """c_j - c_i is a dot product with the shift: of 1, many numbers that are lost beside it, and -1."""
     d = 300
-    row = np.r_[1.0, np.full(d - 1, FINE * 0.999)] * scale
+    row = np.r_[1.0, np.full(d - 2, FINE * 0.999), -1.0] * scale
     mean = mean_of([row * 0, row], [1.0], AfterLayerNorm(np.full(d, 1e-30), np.ones(d)))
     s = sums(mean)
     off = abs(weighted(mean)[1] - exact(s.B))
