@@ -83,7 +83,7 @@ def variants(node: ast.AST) -> list[tuple[str, Callable[[Any], ast.AST]]]:
         add("and to or" if isinstance(node.op, ast.And) else "or to and",
             lambda n: _with(n, op=ast.Or() if isinstance(n.op, ast.And) else ast.And()))  # fmt: skip
         for k in range(len(node.values)):
-            add(f"without part {k}", lambda n, k=k: _with(n, values=n.values[:k] + n.values[k + 1 :]))
+            add(f"without part {k}", lambda n, k=k: _without(n, k))
     if isinstance(node, ast.UnaryOp):
         add(f"{type(node.op).__name__} dropped", lambda n: n.operand)
     if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
@@ -124,6 +124,11 @@ def _with(node: Any, **fields: Any) -> Any:
     for name, value in fields.items():
         setattr(node, name, value)
     return node
+
+
+def _without(node: ast.BoolOp, place: int) -> ast.AST:
+    left = node.values[:place] + node.values[place + 1 :]
+    return _with(node, values=left) if len(left) > 1 else left[0]
 
 
 def _set(node: Any, field: str, place: int, value: Any) -> Any:
