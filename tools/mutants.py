@@ -21,7 +21,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -264,7 +264,10 @@ class Session:
             mine = getattr(item.obj, "_hypothesis_internal_use_settings", None)
             if mine is not None:  # a failure need not be made small
                 item.obj._hypothesis_internal_use_settings = settings(
-                    mine, phases=[Phase.explicit, Phase.generate], derandomize=True, max_examples=min(60, mine.max_examples)
+                    mine,
+                    phases=[Phase.explicit, Phase.generate],
+                    derandomize=True,
+                    max_examples=min(60, mine.max_examples),
                 )
             seen.switch_context(item.nodeid)
             start = time.perf_counter()

@@ -45,7 +45,9 @@ def lossy_mean(inputs, count=60, sign=1.0, bias=False, back=True):
     """Rivals 1, many of the size that adding to 1 loses, and (back) -1: the sums come out as 0 and are not."""
     rows = np.full((count + 3, 3), sign * FINE * 0.999)
     rows[0], rows[1], rows[-1] = 0, 1, -float(back)
-    return mean_of(rows * 0, np.ones(count + 2), inputs, rows[:, 0]) if bias else mean_of(rows, np.ones(count + 2), inputs)
+    return (
+        mean_of(rows * 0, np.ones(count + 2), inputs, rows[:, 0]) if bias else mean_of(rows, np.ones(count + 2), inputs)
+    )
 
 
 @pytest.mark.parametrize("inputs", SETS, ids=str)
@@ -140,7 +142,13 @@ def test_over_unbounded_inputs_the_bound_grows_with_the_norm(inputs):
         D, B = weighted(mean)
         value = exact(beyond(mean.head, sums(mean)))
         for k in range(60):
-            z = exact(np.clip(rng.choice([-1, 0, 1], 3) * 10.0 ** rng.integers(-3, 9, 3) if k else -np.array(D, float) * 1e9, low, high))
+            z = exact(
+                np.clip(
+                    rng.choice([-1, 0, 1], 3) * 10.0 ** rng.integers(-3, 9, 3) if k else -np.array(D, float) * 1e9,
+                    low,
+                    high,
+                )
+            )
             most = -(dot(D, z) + B)
             assert most <= 0 or most**2 <= value**2 * max(1, dot(z, z))
         assert value <= 1e-6 + 2 * (sum(abs(v) * (1 + 3) for v in D) + abs(B))
@@ -170,7 +178,7 @@ def test_the_exact_supremum_is_that_of_fractions(inputs, far):
     for _ in range(25):
         n = int(rng.integers(1, 4))
         W = rng.integers(-3, 4, (n + 1, 3)) * 0.1
-        if far and isinstance(inputs, (Nonnegative, AllInputs)) or inputs in UNBOUNDED:
+        if (far and isinstance(inputs, (Nonnegative, AllInputs))) or inputs in UNBOUNDED:
             W[1:] = W[0] + abs(W[1:] - W[0]) * (far < 50)
         mean = mean_of(W, np.ones(n), inputs, np.append(-far, rng.integers(-1, 2, n)))
         whole = rng.integers(1, 5, n).astype(object)

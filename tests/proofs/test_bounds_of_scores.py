@@ -78,8 +78,8 @@ def test_a_drift_is_not_below_the_mean_of_z():
         assert Fraction(int(found.p), int(found.q)) == true
     # z that sums to zero in floats and not exactly
     inputs = AfterLayerNorm(np.ones(WIDE))
-    x = np.r_[1.0, np.full(WIDE - 1, UNIT * 0.99)]
-    for x in (x, -x, np.r_[1e16, 1.0, -1e16, np.zeros(WIDE - 3)], np.r_[0.1, 0.2, -0.3, np.zeros(WIDE - 3)]):
+    dust = np.r_[1.0, np.full(WIDE - 1, UNIT * 0.99)]
+    for x in (dust, -dust, np.r_[1e16, 1.0, -1e16, np.zeros(WIDE - 3)], np.r_[0.1, 0.2, -0.3, np.zeros(WIDE - 3)]):
         assert abs(mean_z(inputs, x)) <= exact(Places(inputs, x[None]).drift[0])
     assert Places(AllInputs(), x[None]).drift[0] == 0
     assert Places(AfterRMSNorm(np.ones(WIDE)), x[None]).drift[0] == 0
@@ -131,7 +131,15 @@ def scaled_cases():
         for sign in (1, -1):
             unit = 2.0**-24 if kind == np.float32 else UNIT
             x = np.r_[1.0, np.full(WIDE - 1, sign * unit * 0.99)]
-            yield Head(np.array([np.ones(WIDE), -np.ones(WIDE), np.r_[1, np.zeros(WIDE - 1)]]), np.array([0.0, 1.0, -1.0]), link="softmax"), x[None], kind
+            yield (
+                Head(
+                    np.array([np.ones(WIDE), -np.ones(WIDE), np.r_[1, np.zeros(WIDE - 1)]]),
+                    np.array([0.0, 1.0, -1.0]),
+                    link="softmax",
+                ),
+                x[None],
+                kind,
+            )
         for inputs in (layer_norm(4, rng), layer_norm(4, rng)):
             z = rng.standard_normal((20, 4))
             z = z - z.mean(axis=1, keepdims=True) + 1e-7 * rng.choice([-1, 1], (20, 1))
@@ -158,7 +166,9 @@ def test_scaled_scores_are_bounded_from_below_for_the_label_and_from_above_for_r
                 true = score(head, i, point) * power
                 lost = exact(tiny) * exact(1 + scaled.t[p] + np.abs(scaled.bias).max())  # by underflow, at most
                 assert exact(own[p, i]) + lost / 2 <= true <= exact(upper[p, i]) + lost / 2
-                loose = (1e-3 if kind == np.float32 else 1e-9) * (1 + abs(float(true)) + abs(scaled.bias[i]) * scaled.t[p])
+                loose = (1e-3 if kind == np.float32 else 1e-9) * (
+                    1 + abs(float(true)) + abs(scaled.bias[i]) * scaled.t[p]
+                )
                 loose += 1e-6 * head.inputs.centred
                 assert float(upper[p, i]) - own[p, i] <= loose
         assert np.abs(scaled.x).max() <= 1

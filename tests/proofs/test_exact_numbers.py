@@ -36,7 +36,13 @@ def test_trailing_zeros_go_into_the_exponent():
 
 @pytest.mark.parametrize("gap", range(0, 70, 3))
 def test_shifts_beyond_64_bits_are_exact(gap):
-    for a in ([1 / 3, 2.0**-gap / 3], [1.0, 2.0**-gap], [1 + 2.0**-52, 2.0**-gap], [1 + 2.0**-52, 2.0**-gap, 3.0], [0.0, 7 * 2.0**gap, -1.0]):
+    for a in (
+        [1 / 3, 2.0**-gap / 3],
+        [1.0, 2.0**-gap],
+        [1 + 2.0**-52, 2.0**-gap],
+        [1 + 2.0**-52, 2.0**-gap, 3.0],
+        [0.0, 7 * 2.0**gap, -1.0],
+    ):
         assert value(Dyadic.of(a)) == exact(np.array(a))
 
 

@@ -229,7 +229,7 @@ def test_what_is_proven_over_a_ball_is_true_in_exact_arithmetic(inputs):
             continue
         seen += 1
         assert value <= 0
-        assert B >= 0 or -B < Fraction(1, 10**5)
+        assert B >= 0 or Fraction(1, 10**5) > -B
         assert true <= (B + Fraction(1, 10**5)) ** 2
         if value < -1e-5:  # the value itself is a bound at the stored weights
             assert (exact(value) + B) ** 2 >= true
