@@ -9,6 +9,8 @@ import numpy as np
 
 def exact(a):
     """A float, or the floats of an array in lists of its shape, as fractions."""
+    if np.ndim(a) == 1 and np.asarray(a).dtype == np.float64:
+        return [Fraction(v) for v in np.asarray(a).tolist()]
     if np.ndim(a):
         return [exact(v) for v in a]
     return Fraction(*np.longdouble(a).as_integer_ratio())

@@ -168,11 +168,18 @@ def test_tails_are_not_shorter_than_they_are():
         assert (t >= np.linalg.norm(V[:, k:].astype(float), axis=1)).all()
 
 
-def test_the_lemma_holds_without_compilation_too():
-    """Once more in a process where the kernels are plain Python."""
-    code = "from tests.proofs import test_own_direction as t; t.test_whatever_the_map_what_is_accepted_wins_in_exact_arithmetic()"
+def test_the_lemma_holds_compiled_and_in_plain_python():
+    """Once more in a process where the kernels are what they are not here."""
+    code = (
+        "from tests.proofs import test_own_direction as t;"
+        "t.test_whatever_the_map_what_is_accepted_wins_in_exact_arithmetic();"
+        "t.test_compiled_row_maxima_are_those_of_their_plain_writing()"
+    )
+    plain = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True
+        [sys.executable, "-c", code],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "0" if plain else "1"},
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr.decode()
 
