@@ -104,10 +104,10 @@ def means_with_room(kind, room, trials, seed=0):
 
 
 @pytest.mark.parametrize("kind", INPUTS)
-@pytest.mark.parametrize("room", [0.0, 2.0**-20, 2.0**-30, 2.0**-45, 2.0**-50])
+@pytest.mark.parametrize("room", [0.0, 2.0**-30, 2.0**-45])
 def test_what_is_proven_never_wins_in_exact_arithmetic(kind, room):
     taken = 0
-    for head, w in means_with_room(kind, room, 40):
+    for head, w in means_with_room(kind, room, 32):
         n, d = head.shape
         if len(head.equals(0)):
             continue
@@ -121,7 +121,7 @@ def test_what_is_proven_never_wins_in_exact_arithmetic(kind, room):
         t, _, _ = exact_lp(head.W, bias, 0, *sides(head.inputs, d))
         assert t <= 0
         assert exact(value) >= t - 4 * Fraction(NEAR)  # the weights may be NEAR off the exact ones
-    assert taken > (10 if not room else 0)
+    assert taken > (8 if not room else 0)
 
 
 OUTSIDE = np.array([[1.0, 0], [0, 0], [1, 1], [-1, -1]])  # (-room, 0) lies outside their hull, (room, 0) inside
