@@ -216,6 +216,7 @@ def test_every_kind_has_its_group_and_every_array_its_name(tmp_path):
         assert sorted(z.files) == sorted(name for name, _ in arrays())
         assert dict(arrays())["wins32_x"] == f"{z['wins32_x'].dtype} (k, d)"
         assert dict(arrays())["never_weights_count"] == "int64 (k)"
+        assert {"never_support", "support_rivals", "wins64_equals_count"} <= set(z.files)
     seen = verify_file(SQUARE, tmp_path / "p.npz")
     assert len(seen.failed) == 1  # what is open proves nothing
     assert seen.smallest_margin == pytest.approx(0.2)
