@@ -16,8 +16,11 @@ demo: .venv/core
 	@ls fixtures/g2pM-0.1.2.5-*.whl >/dev/null 2>&1 || $(PIP) download -q --no-deps --only-binary=:all: -d fixtures g2pM==0.1.2.5
 	@$(BIN)/python examples/demo.py
 
+# The proofs are tested in plain Python, where every line and branch of theirs can be seen to run; all of them must.
 test: .venv/test fixtures
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/proofs
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not slow" tests/proofs --cov=gonio.proofs --cov-branch \
+	  --cov-fail-under=100 --cov-report=term-missing:skip-covered
 
 # The suite with the core install only: what needs an extra skips or gives its one sentence, nothing fails.
 test-core: .venv-core/runner fixtures

@@ -16,7 +16,7 @@ from gonio.proofs.certificates import NeverTies, NeverWins, Ties, Undecided, Win
 from gonio.proofs.comparisons import Impossible, Open, Possible
 from gonio.proofs.kinds import GROUPS, KINDS, arrays, group_of, of_dict
 from gonio.proofs.proof_file import load, save
-from tests.proofs.test_second_verifier import tool
+from tests.proofs.second_verifier import tool
 
 PAGE = (Path(__file__).parents[2] / "docs" / "proofs.md").read_text(encoding="utf-8")
 EXAMPLES = [

@@ -127,3 +127,10 @@ def test_in_words():
     assert "label 3 ..." not in repr(impossible(SQUARE, [0], [1], NONE))
     assert "holds by at most about 0.5; why" in repr(Open(SQUARE.digest, [0], [1], NONE, 0.5, "why"))
     assert BIASED.digest != SQUARE.digest
+
+
+def test_a_thousand_tied_with_a_thousand_are_not_above_them():
+    """More pairs than are looked at one by one."""
+    head = Head(np.ones((2010, 1)), link="softmax")
+    with pytest.raises(CertificateError, match="not all of its comparisons hold"):
+        possible(head, NONE, NONE, [1.0], top=np.arange(1005)).verify(head)

@@ -82,7 +82,8 @@ def _wins_and_ties(
             xs += [c.x, c.y]
             labels += [c.b, c.a]
             but += [(c.a,), (c.b,)]
-        elif isinstance(c, Wins):
+        else:
+            assert isinstance(c, Wins)
             xs.append(c.x)
             labels.append(c.label)
             but.append(c.equals)

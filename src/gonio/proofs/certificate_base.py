@@ -105,7 +105,8 @@ def fix(self: Certificate, name: str, kind: Any) -> None:
     try:
         value = np.array(getattr(self, name))
         if kind is not float:
-            whole = value.astype(np.int64)
+            with np.errstate(invalid="ignore"):  # NaN and what is too large: not equal to what they become
+                whole = value.astype(np.int64)
             fine = value.size == 0 or (value.dtype.kind in "iu" or bool((whole == value).all()))
             value = whole
         else:

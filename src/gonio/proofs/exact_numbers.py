@@ -147,8 +147,8 @@ def kernel_near(conditions: Dyadic, weights: np.ndarray) -> list[int] | None:
     back = [0] * count
     for place, value in zip(order, out, strict=True):
         back[place] = value
-    # Nothing above fixes the scale: `out` is the vector times 2^-exponent times the denominator.
-    return back if denominator > 0 else [-v for v in back]
+    # Nothing above fixes the scale: `out` is the vector times 2^-exponent times the denominator, which is positive.
+    return back
 
 
 def _pivots(m: Any) -> tuple[list[int], int]:

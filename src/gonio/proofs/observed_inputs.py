@@ -34,7 +34,7 @@ def most(head: Head, label: int, rivals: np.ndarray) -> float:
             upper = (value + bound).min(axis=1)
         for i in np.flatnonzero(~(upper <= 0)):
             places = Places(head.inputs, F[i : i + 1])
-            near = np.flatnonzero(~(value[i] - bound[i] > 0))
+            near = np.flatnonzero(~(value[i] > bound[i]))
             exact = [-float(beats(head, int(js[k]), np.array([label]), places, 0)[0]) for k in near]
             upper[i] = min([float(upper[i]), *exact]) if not np.isnan(upper[i]) else min([np.inf, *exact])
         out = max(out, float(upper.max()))
