@@ -9,8 +9,8 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Head
 from gonio.core.float_units import TINY, UNIT
-from gonio.proofs.comparisons import scores_with_bounds
 from gonio.proofs.margins import Places, _Scaled, beats, least_margins
+from gonio.proofs.score_gaps import scores_with_bounds
 from tests.proofs.rationals import exact, mean_z, meant, score
 
 WIDE = 1024

@@ -10,8 +10,9 @@ import pytest
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Observed
 from gonio.core.float_units import UNIT
 from gonio.proofs.certificates import CertificateError
-from gonio.proofs.comparisons import NOBODY, ZERO, Impossible, Possible, WeightedComparisons, least_gap
+from gonio.proofs.comparisons import Impossible, Possible, WeightedComparisons
 from gonio.proofs.margins import Places
+from gonio.proofs.score_gaps import NOBODY, ZERO, least_gap
 from tests.proofs.rationals import dot, exact, meant, score
 
 NORM = AfterLayerNorm(np.array([0.5, -2.0, 1.25]), np.array([0.5, 0.0, -1.5]))
@@ -39,7 +40,7 @@ def questions(rng, n):
 
 @pytest.mark.parametrize("inputs", SETS, ids=str)
 @pytest.mark.parametrize("biased", [False, True])
-def test_the_least_gap_is_below_the_exact_one_and_near_it(inputs, biased):
+def test_the_least_gap_encloses_the_exact_one(inputs, biased):
     rng = np.random.default_rng(biased)
     held = 0
     for _ in range(60):
@@ -52,12 +53,13 @@ def test_the_least_gap_is_below_the_exact_one_and_near_it(inputs, biased):
             z = x - x.mean()
             x = inputs.gain * z + inputs.shift
         above, below, top = questions(rng, n)
-        value = least_gap(head, above, below, top, Places(inputs, x[None]))
+        found = least_gap(head, above, below, top, Places(inputs, x[None]))
         true = gap(head, above, below, top, meant(inputs, x))
-        assert (value > 0) == (true > 0)  # where one comparison fails, the others are not looked at
-        assert value <= 0 or value == true or exact(value) <= true
-        assert true <= 0 or value > float(true) - 1e-9
-        held += value > 0
+        assert (found.at_least > 0) == (found.at_most > 0) == (true > 0)
+        if true != np.inf:
+            assert exact(found.at_least) <= true <= exact(found.at_most)
+            assert found.at_most - found.at_least < 1e-9
+        held += found.at_least > 0
     assert held > 3
 
 
@@ -75,19 +77,23 @@ def test_gaps_that_rounding_hides_are_exact(inputs, biased):
         true = score(head, 0, point) - score(head, 1, point)
         assert abs(true) < 1e-13
         for i, j, sign in ((0, 1, 1), (1, 0, -1)):
-            low = least_gap(head, np.array([i]), np.array([j]), NOBODY, Places(inputs, x[None]))
-            assert exact(low) <= sign * true < exact(np.nextafter(low, np.inf))
+            found = least_gap(head, np.array([i]), np.array([j]), NOBODY, Places(inputs, x[None]))
+            assert (
+                exact(found.at_least) <= sign * true <= exact(found.at_most) <= exact(np.nextafter(found.at_least, 1))
+            )
             top = least_gap(head, NOBODY, NOBODY, np.array([i]), Places(inputs, x[None]))
-            assert (top > 0) == (sign * true > 0)
-            assert exact(top) <= sign * true
+            assert (top.at_least > 0) == (sign * true > 0)
+            assert exact(top.at_least) <= sign * true <= exact(top.at_most)
         # the same rows against the number 0
         zero = Head(
             np.array([W[0] - W[1], W[2]]), None if bias is None else bias[:2] - bias[1], link="softmax", inputs=inputs
         )
         true = score(zero, 0, point)
         for above, below, sign in ((0, ZERO, 1), (ZERO, 0, -1)):
-            low = least_gap(zero, np.array([above]), np.array([below]), NOBODY, Places(inputs, x[None]))
-            assert exact(low) <= sign * true < exact(np.nextafter(low, np.inf))
+            found = least_gap(zero, np.array([above]), np.array([below]), NOBODY, Places(inputs, x[None]))
+            assert (
+                exact(found.at_least) <= sign * true <= exact(found.at_most) <= exact(np.nextafter(found.at_least, 1))
+            )
 
 
 @pytest.mark.parametrize("inputs", SETS, ids=str)

@@ -17,7 +17,8 @@ from gonio.ask.loop import first_verified
 from gonio.core.head import Head
 from gonio.core.inputs import Problem
 from gonio.proofs.certificate_base import Certificate
-from gonio.proofs.comparisons import NOBODY, Impossible, Open, Possible
+from gonio.proofs.comparisons import Impossible, Open, Possible
+from gonio.proofs.score_gaps import NOBODY
 from gonio.search import ball_program
 from gonio.search.feasible import Proposal, System, newton, pose, program
 

@@ -19,7 +19,8 @@ from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.parallel import in_threads, spans
 from gonio.proofs.certificate_base import Certificate
-from gonio.proofs.comparisons import NOBODY, ZERO, Impossible, Open, Possible
+from gonio.proofs.comparisons import Impossible, Open, Possible
+from gonio.proofs.score_gaps import NOBODY, ZERO
 
 if TYPE_CHECKING:
     from jaxtyping import Int

@@ -113,7 +113,13 @@ def _rescalings() -> list[Row]:
         ),
     )
     return [
-        holds(claim, bool(fact), e.says, function="gonio.papers.factor_experiments", test="tests/papers/test_factor_experiments.py")
+        holds(
+            claim,
+            bool(fact),
+            e.says,
+            function="gonio.papers.factor_experiments",
+            test="tests/papers/test_factor_experiments.py",
+        )
         for claim, fact, e in checks
     ]
 

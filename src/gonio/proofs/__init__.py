@@ -7,7 +7,7 @@ rounding where that can tell, in whole numbers where it cannot. So a proof is ri
     core.head, core.row_table, core.inputs   give the scores W x + b and the set of inputs that the model has,
     core.equal_labels                        finds exactly the labels whose scores are equal everywhere,
     exact_numbers                            adds and multiplies whole numbers, and solves linear systems of them,
-    margins                                  bounds the rounding of a score from above (least_margins, beats, Places),
+    margins, score_gaps                      bound the rounding of scores (least_margins, beats, Places; least_gap),
     rival_mean, never_below                  bound a weighted mean of rivals, and show that exact weights exist,
     observed_inputs                          looks at every observed embedding,
     mapped_rows, row_maxima, own_direction   state the lemma by which most labels win, and bound its rounding,

@@ -308,7 +308,8 @@ class Undecided(Certificate):
         mean = self._mean(head, self.label, self.rivals, self.weights)
         with np.errstate(all="ignore"):
             s = sums(mean)
-            return float((supremum(head, s) if head.inputs.bounded else beyond(head, s)) / mean.scale)
+            value = float(supremum(head, s) if head.inputs.bounded else beyond(head, s)) / mean.scale
+        return value + 1e-12 * abs(value)  # the sum of the weights was rounded
 
     def _words(self) -> tuple[str, str]:
         return f"label {self.label}", f"wins by at most {at_most(self.bound)}; {self.why}"

@@ -15,20 +15,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
-from gonio.proofs import exact_numbers
 from gonio.proofs.certificate_base import Certificate, fix
 from gonio.proofs.exact_numbers import Dyadic
-from gonio.proofs.margins import SLACK, Places
+from gonio.proofs.margins import Places
 from gonio.proofs.never_below import NEAR, proven
 from gonio.proofs.rival_mean import LONG, RivalMean
+from gonio.proofs.score_gaps import NOBODY, ZERO, least_gap
 
 if TYPE_CHECKING:
     from jaxtyping import Int
-
-ZERO = -1  # in place of a label: the number 0
-NOBODY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +121,7 @@ class Possible(_Comparisons):
         """A proven lower bound of the smallest difference, above 0; infinite where nothing is compared."""
         self._sound(head)
         places = self._place(head, self.x)
-        value = least_gap(head, self.above, self.below, self.top, places)
+        value = least_gap(head, self.above, self.below, self.top, places).at_least
         if not value > 0:
             raise self._refuse("at x not all of its comparisons hold.")
         return value
@@ -157,10 +153,8 @@ class Impossible(_Comparisons):
         if head.inputs.points is not None:
             if len(self.weights):
                 raise self._refuse("over observed embeddings comparisons have no weights; leave them empty.")
-            best = max(
-                least_gap(head, self.above, self.below, self.top, Places(head.inputs, x[None].astype(np.float64)))
-                for x in head.inputs.points
-            )
+            places = (Places(head.inputs, x[None].astype(np.float64)) for x in head.inputs.points)
+            best = max(least_gap(head, self.above, self.below, self.top, at).at_most for at in places)
             if best > 0:
                 raise self._refuse("all of its comparisons hold at one of the observed embeddings.")
             return best
@@ -198,84 +192,3 @@ class Open(_Comparisons):
 
     def _words(self) -> tuple[str, str]:
         return self._asked(), f"holds by at most about {self.bound:.3g}; {self.why}"
-
-
-def scores_with_bounds(head: Head, places: Places, labels: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Scores at one place and a bound of the error of each, for all labels or some."""
-    d = head.shape[1]
-    x = places.x[0]
-    gain = np.abs(places.inputs.gain_and_shift(d)[0])
-    blocks = head.blocks() if labels is None else [(0, head.rows[labels])]
-    s, b = [], []
-    with np.errstate(all="ignore"):
-        for _, rows in blocks:
-            rows = rows.astype(np.float64)
-            s.append(rows @ x)
-            b.append((d + 8) * UNIT * (np.abs(rows) @ np.abs(x)) + float(places.drift[0]) * (np.abs(rows) @ gain))
-        score, bound = np.concatenate(s), np.concatenate(b)
-        if head.bias is not None:
-            bias = head.bias.astype(np.float64) if labels is None else head.bias[labels].astype(np.float64)
-            score, bound = score + bias, bound + 8 * UNIT * (np.abs(score) + np.abs(bias))
-    return score, bound * SLACK + TINY
-
-
-def least_gap(
-    head: Head,
-    above: Int[np.ndarray, " some"],
-    below: Int[np.ndarray, " some"],
-    top: Int[np.ndarray, " some"],
-    places: Places,
-) -> float:
-    """A proven lower bound of the smallest difference at one place; at most 0 where not all comparisons are proven."""
-    used = None if len(top) else np.unique(np.concatenate([above, below, NOBODY]))
-    used = None if used is None else used[used != ZERO]
-    score, bound = scores_with_bounds(head, places, used)
-    at = np.full(head.shape[0] + 1, -1)  # the last place stands for zero
-    at[np.arange(head.shape[0]) if used is None else used] = np.arange(len(score))
-    score, bound = np.append(score, 0.0), np.append(bound, 0.0)
-    at[-1] = len(score) - 1
-    value = np.inf
-    for a, b in ((above, below),):
-        if len(a):
-            i, j = at[a], at[b]
-            gap = score[i] - score[j]
-            off = (bound[i] + bound[j] + 2 * UNIT * np.abs(gap)) * SLACK
-            clear = gap > off
-            if clear.any():
-                value = min(value, float((gap - off)[clear].min()))
-            for k in np.flatnonzero(~clear):
-                value = min(value, _exactly(head, int(a[k]), int(b[k]), places))
-                if value <= 0:
-                    return value
-    if len(top):
-        others = np.setdiff1d(np.arange(head.shape[0]), top)
-        if not len(others):
-            return value
-        least, most = (score - bound)[top], (score + bound)[others]
-        gap = float(least.min() - most.max())
-        if gap > 0:
-            return min(value, gap * (1 - 4 * UNIT))
-        low = [int(i) for i, v in zip(top, least, strict=True) if v <= most.max()]
-        high = [int(j) for j, v in zip(others, most, strict=True) if v >= least.min()]
-        if len(low) * len(high) > 1_000_000:
-            return -1.0
-        value = min(value, *(_exactly(head, i, j, places) for i in low for j in high))
-    return value
-
-
-def _exactly(head: Head, i: int, j: int, places: Places) -> float:
-    """score_i - score_j at the exact embedding, rounded down; ZERO stands for the number 0."""
-    d = head.shape[1]
-    row, bias = Dyadic.of(np.zeros(d)), Dyadic.of(np.zeros(1))[0]
-    for label, sign in ((i, 1.0), (j, -1.0)):
-        if label != ZERO:
-            row = row + Dyadic.of(head.rows[label : label + 1][0].astype(np.float64) * sign)
-            if head.bias is not None:
-                bias = bias + Dyadic.of(head.bias[label : label + 1].astype(np.float64) * sign)[0]
-    numerator, denominator = (row @ Dyadic.of(places.x[0]) + bias).ratio()
-    if places.drift[0]:
-        mean = places.exact_drift(0)
-        p, q = (row @ Dyadic.of(places.inputs.gain_and_shift(d)[0])).ratio()
-        over = int(mean.q) * q
-        numerator, denominator = numerator * over - int(mean.p) * p * denominator, denominator * over
-    return exact_numbers.rounded(numerator, denominator, up=False)

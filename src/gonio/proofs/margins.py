@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SLACK = 1 + 1e-9  # covers the rounding of the bounds themselves: sums of less than a million terms >= 0
 OFF_CENTRE = 1e-6  # how far from sum zero a z may be, against its length, and still be rounding
+SMALLEST = 5e-324  # the least positive float: what rounding takes at most where floats are no longer relative
 COLUMNS, POINTS, SCREEN = 2048, 4096, 32
 
 
@@ -104,6 +105,14 @@ class Places:
         if self.inputs.centred:
             squares += total * total / dead if dead else -total * total / len(live)
         return bool(squares < len(live))
+
+
+def lengths(rows: Float[np.ndarray, "some dim"]) -> Float[np.ndarray, " some"]:
+    """The length of each row, rounded up, whatever the size of its entries: squares are taken of entries of size 1."""
+    top = np.abs(rows).max(axis=1, initial=0.0)
+    power = np.frexp(top)[1]
+    scaled = np.ldexp(rows, -power[:, None])
+    return np.ldexp(np.sqrt((scaled * scaled).sum(axis=1)) * SLACK, power) + np.where(top > 0, SMALLEST, 0.0)
 
 
 def least_margins(
@@ -193,11 +202,11 @@ class _Scaled:
         # Beside a bias, x and rows that are both tiny stay tiny: the bias would overflow with them.
         x_powers = np.minimum(x_powers, (60 if kind == np.float32 else 900) - row_power)
         x, t = np.ldexp(places.x, x_powers[:, None]), np.ldexp(float(head.bias is not None), x_powers + row_power)
-        length = np.sqrt((x * x).sum(axis=1)) * SLACK
-        gain = np.linalg.norm(places.inputs.gain_and_shift(d)[0])
-        dust = np.ldexp(places.drift * gain * SLACK, x_powers)
-        norms = np.ldexp(head.norms, row_power) * SLACK
-        return cls(head, kind, bias, row_power, norms, x_powers, x, t, length, dust)
+        # A norm among the smallest floats is off by half a unit of theirs.
+        norms = np.ldexp(head.norms, row_power) * SLACK + np.ldexp(SMALLEST, row_power)
+        gain = lengths(places.inputs.gain_and_shift(d)[0][None])[0]
+        dust = np.where(places.drift > 0, np.ldexp(gain, x_powers) * places.drift * SLACK + SMALLEST, 0.0)
+        return cls(head, kind, bias, row_power, norms, x_powers, x, t, lengths(x), dust)
 
     def own_scores(self, labels: np.ndarray) -> Float[np.ndarray, " points"]:
         """A lower bound of the scaled score of each point's label, in float64; less what underflow takes from a sum."""
@@ -227,7 +236,8 @@ class _Scaled:
         """(w, b, |w|, |b|) of the labels start to stop."""
         d, power, block = self.head.shape[1], self.row_power, self.head.rows[start:stop]
         out = np.empty((stop - start, d + 3), self.kind)
-        out[:, :d] = block * 2.0**power if abs(power) < 120 else np.ldexp(block.astype(np.float64), power)
+        wide = block.astype(np.result_type(block, self.kind), copy=False)  # else what float32 cannot hold would be lost
+        out[:, :d] = wide * 2.0**power if abs(power) < 120 else np.ldexp(block.astype(np.float64), power)
         out[:, d], out[:, d + 1] = self.bias[start:stop], self.norms[start:stop]
         out[:, d + 2] = np.abs(self.bias[start:stop])
         return out

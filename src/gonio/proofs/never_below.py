@@ -129,7 +129,8 @@ def _enclosed(mean: RivalMean, s: MeanSums, must: Conditions, last: bool) -> flo
         return 0.0
     value, doubt = float(edged.D[-1]), float(edged.edge_error)
     least = value - (doubt + float(change[-1])) * SLACK - 4 * UNIT * abs(value)
-    return -least if least >= 0 else None
+    # The bound is of a mean: exact weights may sum to more than the stored ones by as much as they moved.
+    return -least * (1 - float(distance.sum()) / mean.scale * SLACK) if least >= 0 else None
 
 
 @dataclass(frozen=True, eq=False)

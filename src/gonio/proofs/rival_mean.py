@@ -95,13 +95,19 @@ def sums(mean: RivalMean) -> MeanSums:
     return MeanSums(D, error, size, float(B), wrong + 2 * UNIT * abs(float(B)), float(weight))
 
 
+def up(v: np.floating) -> float:
+    """A long float as a float that is not below it."""
+    near = float(v)
+    return math.nextafter(near, math.inf) if LONG(near) < v else near
+
+
 def length(v: np.ndarray) -> float:
     """|v| rounded up, whatever the size of its entries."""
     top = np.abs(v).max(initial=0)
     if not top > 0:
         return 0.0
     u = v / top
-    return math.nextafter(float(top * np.sqrt((u * u).sum())) * SLACK, math.inf)
+    return math.nextafter(up(top * np.sqrt((u * u).sum())) * SLACK, math.inf)
 
 
 def supremum(head: Head, s: MeanSums) -> float:
@@ -110,12 +116,12 @@ def supremum(head: Head, s: MeanSums) -> float:
         r = s.D - s.D.mean() if head.inputs.centred else s.D
         centring = (len(r) + 8) * FINE * float(np.abs(s.D).sum()) * SLACK
         norm = length(r) + length(s.error) + centring if s.size.any() else 0.0
-        total = math.sqrt(len(r)) * norm * SLACK
+        total = math.nextafter(math.sqrt(len(r)) * norm * SLACK, math.inf) if norm else 0.0
     else:
         low, high = (v.astype(LONG) for v in head.inputs.bounds(head.shape[1]))
         corners = np.stack([-a * b for a in (s.D - s.error, s.D + s.error) for b in (low, high)])
         terms = np.where(np.isnan(corners), 0, corners).max(axis=0)  # 0 * inf: a coordinate that does not count
-        total = float(terms.sum()) + (len(terms) + 8) * FINE * float(np.abs(terms).sum()) * SLACK
+        total = _summed(terms)
     return total - s.B + s.wrong + 4 * UNIT * (abs(total) + abs(s.B))
 
 
@@ -127,7 +133,14 @@ def beyond(head: Head, s: MeanSums) -> float:
     wrong = np.maximum(wrong, 0)
     finite = np.where(np.isinf(low), 0, low), np.where(np.isinf(high), 0, high)
     rest = np.stack([-a * b for a in (least, most) for b in finite]).max(axis=0)  # a side that is infinite counts above
-    return (length(wrong) + max(0.0, float(rest.sum()) * SLACK - s.B + s.wrong)) * SLACK
+    total = _summed(rest)
+    over = total - s.B + s.wrong + 4 * UNIT * (abs(total) + abs(s.B))
+    return math.nextafter((length(wrong) + max(0.0, over)) * SLACK, math.inf)
+
+
+def _summed(terms: np.ndarray) -> float:
+    """The sum of long floats of any sign, rounded up."""
+    return up(terms.sum() + (len(terms) + 8) * FINE * np.abs(terms).sum() * SLACK)
 
 
 def exact_supremum(head: Head, weights: np.ndarray, rows: Dyadic, c: Dyadic) -> float | None:

@@ -9,7 +9,8 @@ from gonio.ask.verdict import Verdict
 from gonio.core.printed_bounds import at_least
 from gonio.listing.label_set_list import LabelSets
 from gonio.listing.pattern import Patterns, digits
-from gonio.proofs.comparisons import ZERO, Impossible, Possible
+from gonio.proofs.comparisons import Impossible, Possible
+from gonio.proofs.score_gaps import ZERO
 from gonio.report.text import printable
 
 FEW = 12  # comparisons or patterns that are told one by one

@@ -22,7 +22,7 @@ import scipy.linalg
 
 from gonio.core.blas_pool import one_blas_thread
 from gonio.core.inputs import Problem
-from gonio.proofs.comparisons import ZERO
+from gonio.proofs.score_gaps import ZERO
 
 if TYPE_CHECKING:
     from jaxtyping import Float
