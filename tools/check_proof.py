@@ -40,8 +40,7 @@ GROUPS = [  # of a proof file, in order: its name, the kind of its certificates,
 dot = lambda a, b: sum(map(mul, a, b))  # noqa: E731
 
 
-class Refused(Exception):  # noqa: N818
-    """A certificate that does not prove what it says."""
+class Refused(Exception): ...  # noqa: N818  a certificate does not prove what it says
 
 
 def need(fine, why, kind=Refused):
@@ -122,7 +121,8 @@ class Head:
             if self.centred and dead:  # such coordinates bring the sum to zero, at the least cost in length
                 squares, limit = squares * dead + total**2, limit * dead
             elif self.centred:  # the point that is meant is x - gain p / q
-                need((total * NEAR) ** 2 <= d * squares, "(x - shift) / gain does not sum to zero")
+                size = sum(((abs(v) << E) + (abs(s) << e)) * abs(U // g) for v, g, s in zip(x, self.gain, self.shift))
+                need(abs(total) * NEAR <= size, "(x - shift) / gain does not sum to zero")
                 squares, limit, p, q = squares * d - total**2, limit * d, total, d * U << e
             need(squares < limit, "(x - shift) / gain is not shorter than the root of the width")
         own = lambda j: dot(self.row(j), x) + (self.bias[j] << e)  # noqa: E731

@@ -138,7 +138,7 @@ def can_tie(
         asked = np.unique(np.sort(asked, axis=1), axis=0)  # a pair found from both sides is asked once
     else:
         asked = _indices(head, [(a, b)])
-    problem = head.inputs.reduce(head.W, head.bias)
+    problem = head.inputs.reduce(head.W, head.bias, differences=True)
     found = propose_ties(problem, asked, on_progress=on_progress)
     status = found.status.copy()
     proofs: dict[int, Certificate] = {}

@@ -265,7 +265,7 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
     single = label is not None and (isinstance(label, (str, int, np.integer)) and not isinstance(label, bool))
     asked = _asked(head, [label] if single else label)
     candidates = candidates_of(head)
-    problem = candidates.reduced(head.inputs.reduce(head.W, head.bias))
+    problem = candidates.reduced(head.inputs.reduce(head.W, head.bias, differences=True))
     places = candidates.place[asked]
     own = OwnDirections(problem)
     proposals = propose(problem, labels=None if label is None else np.unique(places), own=own, on_progress=on_progress)

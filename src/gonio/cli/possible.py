@@ -72,7 +72,7 @@ def verify(head: Head, files, json_to) -> None:
     from gonio.report import possible as text
 
     seen = verify_file(head, files[0])
-    tell(lambda: text.verified(seen), seen.to_dict, json_to)
+    tell(lambda: text.verified(seen, head), seen.to_dict, json_to)
     if not seen.fine:
         raise SystemExit(1)
 

@@ -86,10 +86,12 @@ def _nearly_equal(rows: RowTable, inputs: AfterLayerNorm, labels: np.ndarray) ->
     size = np.empty(rows.shape[0])
     for start, block in rows.blocks():
         wide = block.astype(np.float64)
-        found[start : start + len(block)] = wide @ direction
-        size[start : start + len(block)] = np.abs(wide) @ np.abs(direction)
+        with np.errstate(all="ignore"):
+            found[start : start + len(block)] = wide @ direction
+            size[start : start + len(block)] = np.abs(wide) @ np.abs(direction)
     order = labels[np.argsort(found[labels], kind="stable")]
-    close = np.diff(found[order]) <= NEAR * np.maximum(size[order][1:], size[order][:-1])
+    with np.errstate(all="ignore"):  # what is too large for floats is near everything: the values decide
+        close = ~(np.diff(found[order]) > NEAR * np.maximum(size[order][1:], size[order][:-1]))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], close, [False]]).astype(int)))
     return [order[a : b + 1] for a, b in edges.reshape(-1, 2)]
 

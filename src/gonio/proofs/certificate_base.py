@@ -29,6 +29,11 @@ class Certificate:
         """The proven margin or bound; raises CertificateError where nothing is proven."""
         raise NotImplementedError
 
+    @property
+    def subject(self) -> Any:
+        """What it is about: a label, two, or (labels above, labels below, the top)."""
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, Any]:
         """The certificate in plain values, for JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -64,6 +69,8 @@ class Certificate:
                 "make and check certificates for unit_rows(head)."
             )
         for label in labels:
+            if isinstance(label, bool) or not isinstance(label, (int, np.integer)):
+                raise self._refuse(f"{label!r} is not a label; the number of a row is needed.")
             if not 0 <= label < head.shape[0]:
                 raise self._refuse(f"label {label} is out of range; the head has labels 0 to {head.shape[0] - 1}.")
 

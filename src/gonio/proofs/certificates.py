@@ -52,6 +52,10 @@ class Wins(Certificate):
         fix(self, "x", float)
         fix(self, "equals", int)
 
+    @property
+    def subject(self) -> int:
+        return int(self.label)
+
     def verify(self, head: Head) -> float:
         """A proven lower bound of the margin, above 0; infinite where there is no other label."""
         self._check_label(head)
@@ -100,6 +104,10 @@ class NeverWins(Certificate):
     def __post_init__(self) -> None:
         fix(self, "rivals", int)
         fix(self, "weights", float)
+
+    @property
+    def subject(self) -> int:
+        return int(self.label)
 
     def verify(self, head: Head) -> float:
         """A proven upper bound of what the label can win by, at most 0; 0.0 where the mean meets it exactly."""
@@ -159,6 +167,11 @@ class Ties(Certificate):
         fix(self, "x", float)
         fix(self, "y", float)
 
+    @property
+    def subject(self) -> tuple[int, int]:
+        a, b = sorted((int(self.a), int(self.b)))
+        return a, b
+
     def verify(self, head: Head) -> float:
         """A proven lower bound, above 0, of how far the tie is above all other labels."""
         self._check(head, self.a, self.b)
@@ -204,6 +217,11 @@ class NeverTies(Certificate):
         fix(self, "rivals", int)
         fix(self, "weights", float)
         fix(self, "pair_weights", float)
+
+    @property
+    def subject(self) -> tuple[int, int]:
+        a, b = sorted((int(self.a), int(self.b)))
+        return a, b
 
     def verify(self, head: Head) -> float:
         """A proven upper bound, at most 0, of how far a tie of the two can be above all others."""
@@ -278,6 +296,10 @@ class Undecided(Certificate):
             object.__setattr__(self, name, value)
         fix(self, "rivals", int)
         fix(self, "weights", float)
+
+    @property
+    def subject(self) -> int:
+        return int(self.label)
 
     def verify(self, head: Head) -> float:
         """The stored bound, once the weights have proven it."""

@@ -96,6 +96,10 @@ class _Comparisons(Certificate):
         if not len(self.above) and not len(self.top):
             raise self._refuse("it compares nothing.")
 
+    @property
+    def subject(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        return tuple(self.above.tolist()), tuple(self.below.tolist()), tuple(self.top.tolist())
+
     def _asked(self) -> str:
         parts = [f"{len(self.above)} comparisons"] if len(self.above) else []
         if len(self.top):

@@ -31,6 +31,8 @@ class Dyadic:
     def of(cls, a: Any) -> Dyadic:
         """The exact values of an array of finite floats."""
         a = np.asarray(a, dtype=np.float64)
+        if not np.isfinite(a).all():
+            raise ValueError("NaN and infinity are no rationals")
         fraction, exponent = np.frexp(a)
         m = np.ldexp(fraction, 53).astype(np.int64)
         # Trailing zero bits go into the exponent: a bfloat16 table has 45 of them, and a solve is the dearer for each.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 SLACK = 1 + 1e-9  # covers the rounding of the bounds themselves: sums of less than a million terms >= 0
-OFF_CENTRE = 1e-6  # how far from sum zero a z may be, against its length, and still be rounding
+OFF_CENTRE = 1e-6  # how far from sum zero a z may be, against the terms of the sum, and still be rounding
 SMALLEST = 5e-324  # the least positive float: what rounding takes at most where floats are no longer relative
 COLUMNS, POINTS, SCREEN = 2048, 4096, 32
 
@@ -89,7 +89,9 @@ class Places:
             if centred and dead:  # such coordinates bring the sum to zero, at the least cost in norm
                 squares = squares + total * total / dead
             elif centred:
-                far = ~(np.abs(total) <= OFF_CENTRE * np.sqrt(d * squares)) & (squares > 0)
+                gain, shift = self.inputs.gain_and_shift(d)
+                terms = ((np.abs(self.x) + np.abs(shift)) / np.abs(gain)).sum(axis=1)
+                far = ~(np.abs(total) <= OFF_CENTRE * terms) & (squares > 0)
                 out |= {int(i): "(x - shift) / gain does not sum to zero" for i in np.flatnonzero(far)}
             near = ~(squares * (1 + (4 * d + 20) * UNIT) < d)
         for i in np.flatnonzero(near):
@@ -139,10 +141,14 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | 
     with np.errstate(all="ignore"):
         scaled = _Scaled.of(head, places, np.float32 if len(labels) >= SCREEN else np.float64)
         own = scaled.own_scores(labels)
-        best, close = _best_rivals(scaled, own, _not_rivals(labels, but))
-        gap = own - best
+        skipped = _not_rivals(labels, but)
+        best, close = _best_rivals(scaled, own, skipped)
+        alone = np.bincount(skipped[:, 0], minlength=len(labels)) == head.shape[0]
+        # A rival's score below all floats is bounded by the lowest of them; infinite is only the lead over no rival.
+        gap = own - np.where(alone, best, np.maximum(best, np.finfo(scaled.kind).min))
         out = np.ldexp(gap * np.where(gap > 0, 1 - 4 * UNIT, 1 + 4 * UNIT), -(scaled.x_powers + scaled.row_power))
-        out[(out == np.inf) & (best > -np.inf)] = np.finfo(float).max  # a bound need not be infinite to hold
+        out = np.where(np.abs(out) < TINY, np.nextafter(out, -np.inf), out)  # there ldexp may have rounded up
+        out[(out == np.inf) & ~alone] = np.finfo(float).max
     for i, rivals in enumerate(close):
         if rivals:
             out[i] = min(out[i], float(beats(head, int(labels[i]), np.array(rivals), places, i).min()))
@@ -152,7 +158,7 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | 
 def _not_rivals(labels: np.ndarray, but: Sequence[Any] | None) -> Int[np.ndarray, "some two"]:
     """The (point, label) pairs that are not rivals: each label itself, and those it is not compared with."""
     more = [(i, int(j)) for i, several in enumerate(but or ()) for j in several]
-    return np.array([*enumerate(labels.tolist()), *more], np.int64).reshape(-1, 2)
+    return np.unique(np.array([*enumerate(labels.tolist()), *more], np.int64).reshape(-1, 2), axis=0)
 
 
 def _best_rivals(scaled: _Scaled, own: np.ndarray, skipped: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:

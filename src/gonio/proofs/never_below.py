@@ -19,7 +19,7 @@ from gonio.core.float_units import TINY, UNIT
 from gonio.proofs import exact_numbers
 from gonio.proofs.exact_numbers import Dyadic
 from gonio.proofs.margins import SLACK
-from gonio.proofs.rival_mean import FINE, LONG, MeanSums, RivalMean, exact_supremum, sums, supremum
+from gonio.proofs.rival_mean import FINE, LONG, MeanSums, RivalMean, exact_supremum, sums, supremum, up
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -91,7 +91,7 @@ def _conditions(mean: RivalMean, s: MeanSums) -> Conditions | None:
     None where the weights are too far from meeting them for rounding to be the cause.
     """
     low, high = mean.head.inputs.bounds(mean.head.shape[1])
-    D, size, reference = s.D.astype(float), s.size.astype(float), None
+    D, size, reference = s.D, s.size, None  # long floats: as floats small ones would vanish
     if mean.head.inputs.centred:
         dead = np.flatnonzero(mean.head.inputs.gain_and_shift(len(D))[0] == 0)
         reference = int(dead[0]) if len(dead) else len(D) - 1
@@ -105,6 +105,8 @@ def _conditions(mean: RivalMean, s: MeanSums) -> Conditions | None:
     vanish = (counts & (np.abs(D) <= NOISE * size)) | (up & (D <= 0)) | (down & (D >= 0))
     sign = np.where(counts & ~vanish, np.sign(D), 0).astype(np.int64)
     corner = np.where(sign > 0, low, np.where(sign < 0, high, np.where(low == high, low, 0.0)))
+    if not (np.isfinite(D).all() and np.isfinite(size).all() and np.isfinite(corner).all()):
+        return None  # too large for floats
     return Conditions(np.flatnonzero(vanish), sign, corner, reference)
 
 
@@ -121,16 +123,16 @@ def _enclosed(mean: RivalMean, s: MeanSums, must: Conditions, last: bool) -> flo
         return None
     moving, distance = found
     # What has a sign must keep it when the weights move to the exact ones.
-    change = distance @ (np.abs(edged.rows[moving]) + 8 * FINE * edged.size[moving]).astype(float) * SLACK
+    change = distance.astype(LONG) @ (np.abs(edged.rows[moving]) + 8 * FINE * edged.size[moving]) * SLACK
     signed = np.flatnonzero(must.sign)
     if not (must.sign[signed] * edged.D[signed] - edged.error[signed] >= change[signed]).all():
         return None
     if last:
         return 0.0
-    value, doubt = float(edged.D[-1]), float(edged.edge_error)
-    least = value - (doubt + float(change[-1])) * SLACK - 4 * UNIT * abs(value)
+    value = edged.D[-1]
+    least = value - (edged.edge_error + change[-1]) * SLACK - 4 * UNIT * abs(value)  # in long floats: none vanishes
     # The bound is of a mean: exact weights may sum to more than the stored ones by as much as they moved.
-    return -least * (1 - float(distance.sum()) / mean.scale * SLACK) if least >= 0 else None
+    return up(-least * (1 - distance.sum() / mean.scale * SLACK)) if least >= 0 else None
 
 
 @dataclass(frozen=True, eq=False)

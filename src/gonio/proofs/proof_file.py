@@ -7,7 +7,6 @@ tampered with can at worst hold certificates that do not verify.
 from __future__ import annotations
 
 import zipfile
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,11 +167,21 @@ class _Columns:
 
 @dataclass(frozen=True)
 class ProofCheck:
-    """What a proof file proves about a head: how many of each kind, the smallest margin of a win, and what failed."""
+    """What a proof file proves about a head.
 
-    proven: dict[str, int]
+    subjects         for each kind what it is proven of, each once: a label, two, or labels above labels (-1: zero)
+    smallest_margin  of all wins and ties
+    failed           why the others were refused
+    """
+
+    subjects: dict[str, tuple[Any, ...]]
     smallest_margin: float | None
     failed: tuple[str, ...]
+
+    @property
+    def proven(self) -> dict[str, int]:
+        """How many of each kind are proven, each counted once however often the file holds it."""
+        return {kind: len(several) for kind, several in self.subjects.items()}
 
     @property
     def fine(self) -> bool:
@@ -181,7 +190,12 @@ class ProofCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values, for JSON."""
-        return {"proven": dict(self.proven), "smallest_margin": self.smallest_margin, "failed": list(self.failed)}
+        return {
+            "proven": self.proven,
+            "labels": {kind: [_plain(s) for s in several] for kind, several in self.subjects.items()},
+            "smallest_margin": self.smallest_margin,
+            "failed": list(self.failed),
+        }
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{v:,} {k}" for k, v in self.proven.items()) or "nothing proven"
@@ -193,8 +207,17 @@ class ProofCheck:
 def verify_file(head: Head, path: str | Path) -> ProofCheck:
     """Verify every certificate of a proof file against a head, without any solver."""
     certificates = load(path)
+    if not certificates:
+        raise GonioError(f"{path} holds no proofs, so it proves nothing; give a file that --proof wrote.")
     seen = verify_all(head, certificates)
     good = [k for k in range(len(certificates)) if k not in seen.refused]
     margins = [seen.bounds[k] for k in good if isinstance(certificates[k], (Wins, Ties, Possible))]
-    counts = Counter(certificates[k].kind for k in good)
-    return ProofCheck(dict(counts), float(min(margins)) if margins else None, tuple(seen.refused.values()))
+    subjects: dict[str, dict[Any, None]] = {}  # in the order of the file
+    for k in good:
+        subjects.setdefault(certificates[k].kind, {})[certificates[k].subject] = None
+    each = {kind: tuple(several) for kind, several in subjects.items()}
+    return ProofCheck(each, float(min(margins)) if margins else None, tuple(seen.refused.values()))
+
+
+def _plain(subject: Any) -> Any:
+    return [_plain(s) for s in subject] if isinstance(subject, tuple) else subject

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from gonio.core.head import Head
 from gonio.core.printed_bounds import at_least, at_most
 from gonio.core.status import Status
 from gonio.proofs.proof_file import ProofCheck
+from gonio.proofs.score_gaps import ZERO
 from gonio.report.text import printable, some
 
 FEW = 12  # labels that are told one by one
+FEW_NAMED = 4  # proven things of a kind that are named; --json names all
 
 
 def can_win(r: CanWin) -> str:
@@ -108,14 +111,34 @@ def can_tie(r: CanTie) -> str:
     return "\n".join(lines)
 
 
-def verified(c: ProofCheck) -> str:
+def verified(c: ProofCheck, head: Head) -> str:
     """What `gonio verify` prints."""
-    lines = [f"{sum(c.proven.values()):,} proofs hold, {len(c.failed):,} are refused"]
-    lines += [f"  {k:<10} {v:,}" for k, v in sorted(c.proven.items())]
+    held, refused = sum(c.proven.values()), len(c.failed)
+    words = ["proof holds" if held == 1 else "proofs hold", "is" if refused == 1 else "are"]
+    lines = [f"{held:,} {words[0]}, {refused:,} {words[1]} refused"]
+    for kind, subjects in sorted(c.subjects.items()):
+        named = "; ".join(_subject(head, s) for s in subjects[:FEW_NAMED])
+        more = f"; and {len(subjects) - FEW_NAMED:,} more" if len(subjects) > FEW_NAMED else ""
+        lines.append(f"  {kind:<10} {len(subjects):,}: {named}{more}")
     if c.smallest_margin is not None:
-        lines.append(f"  margin     {at_least(c.smallest_margin)} at least, for every win and tie")
+        lines.append(f"  margin     {at_least(c.smallest_margin)} at least, for all that is possible")
     lines += [f"  refused    {printable(x)}" for x in c.failed[:5]]
     return "\n".join(lines)
+
+
+def _subject(head: Head, subject: Any) -> str:
+    """The label, the two, or the comparisons that something is proven of."""
+    name = lambda i: "0" if i == ZERO else f"'{printable(head.labels[i])}'"  # noqa: E731
+    if isinstance(subject, int):
+        return name(subject)
+    if len(subject) == 2:
+        return " and ".join(map(name, subject))
+    above, below, top = subject
+    parts = [f"{name(i)} > {name(j)}" for i, j in zip(above[:4], below[:4], strict=True)]
+    parts += [f"and {len(above) - 4:,} more comparisons"] if len(above) > 4 else []
+    if top:
+        parts.append(f"top {', '.join(map(name, top[:4]))}" + (f" and {len(top) - 4:,} more" if len(top) > 4 else ""))
+    return ", ".join(parts)
 
 
 def precision(a: PrecisionAudit) -> str:

@@ -42,10 +42,12 @@ class System:
     asked: int
     width: int
     constant: bool
+    stretch: int = 0  # z is 2^stretch times the unknowns that stand for it
 
     def input(self, u: Float[np.ndarray, " unknowns"]) -> Float[np.ndarray, " dim"]:
         """The input z that u stands for."""
-        return u[: self.width] / (u[self.width] if self.constant else 1.0)
+        z = u[: self.width] / (u[self.width] if self.constant else 1.0)
+        return np.ldexp(z, self.stretch)
 
 
 def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray) -> System:
@@ -58,10 +60,16 @@ def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray
     low, high = problem.low, problem.high
     constant = bool(c.any()) or shape == "box"
     V = problem.V
+    # Verdicts do not depend on the scale of scores, nor over a cone on that of z: numbers of size 1 serve the solvers.
+    of_rows, of_constants = _power(V), _power(c)
+    if shape == "box":
+        of_rows = of_constants = max(of_rows, of_constants)
+    elif not c.any():
+        of_constants = of_rows
 
     def of(labels: np.ndarray) -> np.ndarray:
-        rows = V[labels].astype(np.float64)
-        return np.column_stack([rows, c[labels]]) if constant else rows
+        rows = np.ldexp(V[labels].astype(np.float64), -of_rows)
+        return np.column_stack([rows, np.ldexp(c[labels], -of_constants)]) if constant else rows
 
     parts = []
     if len(above):
@@ -93,7 +101,12 @@ def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray
     G = np.concatenate(parts)
     lengths = np.sqrt(np.einsum("ij,ij->i", G, G))
     G /= np.where(lengths > 0, lengths, 1)[:, None]
-    return System(G, lengths, asked, d, constant)
+    return System(G, lengths, asked, d, constant, of_constants - of_rows)
+
+
+def _power(a: np.ndarray) -> int:
+    """The power of two just above the largest entry."""
+    return int(np.frexp(max(float(a.max(initial=0)), -float(a.min(initial=0))))[1])
 
 
 @dataclass(frozen=True, eq=False)

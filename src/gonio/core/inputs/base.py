@@ -95,8 +95,8 @@ class Inputs:
         """The set of x + u for the x of this one, where it has a name."""
         return None
 
-    def reduce(self, W: np.ndarray, bias: np.ndarray | None = None) -> Problem:
-        """The problem that scores W x + bias pose over these inputs."""
+    def reduce(self, W: np.ndarray, bias: np.ndarray | None = None, *, differences: bool = False) -> Problem:
+        """The problem that W x + bias poses over these inputs; where only differences count, up to a constant."""
         raise NotImplementedError
 
     def contains(self, x: np.ndarray) -> Bool[np.ndarray, " points"]:
@@ -122,9 +122,14 @@ def _plain(d: dict[str, Any]) -> tuple:
     return tuple((k, v.tobytes() if isinstance(v, np.ndarray) else v) for k, v in sorted(d.items()))
 
 
-def bias_of(W: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    """The bias in float64, zeros where there is none."""
-    return np.zeros(len(W)) if bias is None else bias.astype(np.float64)
+def bias_of(W: np.ndarray, bias: np.ndarray | None, differences: bool = False) -> np.ndarray:
+    """The bias in float64, zeros where there is none; less its median where only differences count."""
+    if bias is None:
+        return np.zeros(len(W))
+    wide = bias.astype(np.float64)
+    with np.errstate(all="ignore"):
+        common = np.median(wide) if differences else 0.0
+        return wide - common if np.isfinite(wide - common).all() else wide
 
 
 def all_equal(bias: np.ndarray | None) -> bool:

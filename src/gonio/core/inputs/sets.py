@@ -28,8 +28,8 @@ class AllInputs(Inputs):
     def shifted_by(self, u):
         return self
 
-    def reduce(self, W, bias=None):
-        return Problem(W, bias_of(W, bias), "space", self.lift, constants_equal=all_equal(bias))
+    def reduce(self, W, bias=None, *, differences=False):
+        return Problem(W, bias_of(W, bias, differences), "space", self.lift, constants_equal=all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         return np.asarray(np.isfinite(np.atleast_2d(x)).all(axis=1))
@@ -53,8 +53,8 @@ class Nonnegative(Inputs):
     def bounds(self, d):
         return np.zeros(d), np.full(d, np.inf)
 
-    def reduce(self, W, bias=None):
-        return Problem(W, bias_of(W, bias), "orthant", self.lift, constants_equal=all_equal(bias))
+    def reduce(self, W, bias=None, *, differences=False):
+        return Problem(W, bias_of(W, bias, differences), "orthant", self.lift, constants_equal=all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)
@@ -103,10 +103,12 @@ class Box(Inputs):
     def bounds(self, d):
         return np.broadcast_to(self.low, d), np.broadcast_to(self.high, d)
 
-    def reduce(self, W, bias=None):
+    def reduce(self, W, bias=None, *, differences=False):
         d = W.shape[1]
         low, high = self.bounds(d)
-        return Problem(W, bias_of(W, bias), "box", self.lift, low=low, high=high, constants_equal=all_equal(bias))
+        return Problem(
+            W, bias_of(W, bias, differences), "box", self.lift, low=low, high=high, constants_equal=all_equal(bias)
+        )
 
     def contains(self, x) -> np.ndarray:
         x = np.atleast_2d(x)
@@ -174,9 +176,9 @@ class AfterRMSNorm(_AfterNorm):
             return super().moved_by(M, moved)
         return AfterRMSNorm(self.gain / scale)  # a diagonal map stretches the norm's own gain
 
-    def reduce(self, W, bias=None):
+    def reduce(self, W, bias=None, *, differences=False):
         V = W * self.gain
-        return self._problem(V, bias_of(W, bias), 2 * UNIT * largest(V) + TINY, all_equal(bias))
+        return self._problem(V, bias_of(W, bias, differences), 2 * UNIT * largest(V) + TINY, all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
         x, room, unit = _rounding(x)
@@ -235,11 +237,13 @@ class AfterLayerNorm(_AfterNorm):
     def shifted_by(self, u):
         return AfterLayerNorm(self.gain, self.shift + u)
 
-    def reduce(self, W, bias=None):
+    def reduce(self, W, bias=None, *, differences=False):
         V = W * self.gain
         error = 2 * (len(self.gain) + 4) * UNIT * largest(V) + TINY  # of the products, the mean and the difference
         V -= V.mean(axis=1, keepdims=True)
-        c = bias_of(W, bias) + W @ self.shift
+        # Only differences count: what all rows have in common would take the digits of what they do not.
+        common = W.mean(axis=0, dtype=np.float64) if differences and self.shift.any() else 0.0
+        c = bias_of(W, bias, differences) + (W - common) @ self.shift
         return self._problem(V, c, error, all_equal(bias) and not self.shift.any())
 
     def contains(self, x) -> np.ndarray:
@@ -305,7 +309,8 @@ class Observed(Inputs):
     def shifted_by(self, u):
         return Observed(self.F.astype(np.float64) + u)
 
-    def reduce(self, W, bias=None):
+    def reduce(self, W, bias=None, *, differences=False):
+        # Here floats are looked at as they are, so nothing is taken off that would round them.
         return Problem(W, bias_of(W, bias), "points", self.lift, points=self.F)
 
     def contains(self, x) -> np.ndarray:
