@@ -150,11 +150,14 @@ def test_what_stands_there_is_never_written_over(tmp_path):
     moved = dial(head, 0, 1, cosine=0)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("precious")
-    with pytest.raises(GonioError, match="exists"):
-        export(moved, tmp_path / "out")
-    assert (tmp_path / "out" / "mine.txt").read_text() == "precious"
-    export(moved, tmp_path / "out", overwrite=True)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["m.npz"]
+    for overwrite, why in ((False, "exists"), (True, "holds mine.txt, which gonio did not write")):
+        with pytest.raises(GonioError, match=why):
+            export(moved, tmp_path / "out", overwrite=overwrite)
+    assert [p.read_text() for p in (tmp_path / "out").iterdir()] == ["precious"]
+    (tmp_path / "out" / "mine.txt").unlink()
+    for _ in range(2):  # an empty folder, and one that gonio wrote
+        export(moved, tmp_path / "out", overwrite=True)
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".gonio-folder", "m.npz"]
     for own in (tmp_path, tmp_path / "m.npz"):
         with pytest.raises(GonioError, match="never written over"):
             export(moved, own, overwrite=True)

@@ -1,7 +1,8 @@
 """The command `gonio`: parse, call, print, exit code; no mathematics.
 
-Exit codes: 0 fine, 1 a finding that was asked to fail, a proof refused or two models that are not the same, 2 bad
-input, in one sentence, 3 compare cannot tell, 130 stopped by Ctrl-C.
+Exit codes: 0 fine, 1 a finding that was asked to fail, a proof refused or two models that are not the same, 2 it could
+not be done (bad input, no room, no memory), in one sentence, 3 compare cannot tell, 130 stopped by Ctrl-C, 143 by
+SIGTERM.
 """
 
 from __future__ import annotations

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
+from gonio.cli.paths import Writes, WritesProof
+from gonio.core.atomic_write import whole_text
 from gonio.core.errors import GonioError
 
 json_option = click.option(
-    "--json", "json_to", metavar="FILE", help="Write the result as JSON; '-' prints it instead of text."
+    "--json", "json_to", metavar="FILE", type=Writes(), help="Write the result as JSON; '-' prints it instead of text."
 )
 
 proof_option = click.option(
-    "--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify, and beside them the exact head."
+    "--proof",
+    metavar="FILE",
+    type=WritesProof(),
+    help="Save the proofs (.npz), for gonio verify, and beside them the exact head.",
 )
 
 
 def csv_option(row: str) -> Callable[..., Any]:
     """The option --csv of a command whose result has one row `row` ("a label")."""
     words = f"Write one row {row}: CSV, or JSON or Parquet by the name's ending; '-' prints CSV instead of text."
-    return click.option("--csv", "csv_to", metavar="FILE", help=words)
+    return click.option("--csv", "csv_to", metavar="FILE", type=Writes(), help=words)
 
 
 def tell(
@@ -34,6 +38,7 @@ def tell(
     csv_to: str | None = None,
 ) -> bool:
     """Print the text, or what '-' asks for in its place, and write the files; whether the terminal is left to data."""
+    name = str(click.get_current_context().info_name)
     if json_to == csv_to == "-":
         raise GonioError("--json - and --csv - both ask for the terminal; give one of them a file.")
     printed = "-" in (json_to, csv_to)
@@ -44,7 +49,7 @@ def tell(
         if json_to == "-":
             click.echo(written)
         else:
-            _write(json_to, written + "\n")
+            whole_text(json_to, written + "\n", name, lone="backslashreplace")
             click.echo(f"  written    {json_to}", err=printed)
     if csv_to is not None:
         from gonio.report.table import save
@@ -54,13 +59,6 @@ def tell(
         if csv_to != "-":
             click.echo(f"  written    {saved}", err=printed)
     return printed
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as e:
-        raise GonioError(f"{path} could not be written ({e.strerror or e}).") from None
 
 
 def save_proofs(head: Any, path: str | None, certificates: Callable[[], Any], *, quiet: bool) -> None:

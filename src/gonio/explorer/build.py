@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gonio.core.atomic_write import whole
+from gonio.core.atomic_write import whole_text
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
@@ -158,9 +158,7 @@ def _kept(flat: np.ndarray, bias: np.ndarray | None, reach: float, three: list[i
 
 def write(path: str | Path, text: str) -> Path:
     """Write a page into place, whole or not at all."""
-    with whole(path, "explore") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return Path(path)
+    return whole_text(path, text, "explore")
 
 
 def _text(name: str) -> str:

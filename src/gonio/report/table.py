@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
+from gonio.core.atomic_write import whole
 from gonio.core.errors import GonioError, missing_extra
 
 
@@ -22,15 +23,13 @@ def save(columns: dict[str, list[Any]], path: str | Path) -> Path:
     writer = writers.get(path.suffix.lower())
     if writer is None:
         raise GonioError(f"save: {path} ends in {path.suffix or 'nothing'!r}; choose .csv, .json or .parquet.")
-    try:
-        writer(columns, path)
-    except OSError as e:
-        raise GonioError(f"save: {path} could not be written ({e.strerror or e}).") from None
+    with whole(path, "save") as temporary:
+        writer(columns, temporary)
     return path
 
 
 def _csv(columns: dict[str, list[Any]], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as f:
+    with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as f:
         _rows(columns, f)
 
 
@@ -43,7 +42,7 @@ def _rows(columns: dict[str, list[Any]], f: TextIO) -> None:
 def _json(columns: dict[str, list[Any]], path: Path) -> None:
     # JSON has no infinity: an absent bound is null.
     plain = {k: [None if isinstance(x, float) and not math.isfinite(x) else x for x in v] for k, v in columns.items()}
-    path.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8", errors="backslashreplace")
 
 
 def _parquet(columns: dict[str, list[Any]], path: Path) -> None:

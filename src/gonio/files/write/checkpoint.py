@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gonio.core.atomic_write import whole
+from gonio.core.atomic_write import make_folder, whole
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Source
-from gonio.files.write.tensors import Part, StoredTable, new_folder, write_file, write_safetensors
+from gonio.core.whole_folder import whole_folder
+from gonio.files.write.tensors import Part, StoredTable, write_file, write_safetensors
 
 # Tied models that can be untied, by model_type: the name their own head has then. Others keep a head under a name, or a
 # table in a second place, that is not known here, and would be read back with a random head.
@@ -69,7 +70,7 @@ def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite
     parts: dict[str, Any] = {"weight": rows}
     if head.bias is not None:
         parts["bias"] = head.bias.astype(np.float32)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out.parent, "export")
     with whole(out, "export") as temporary:
         write_safetensors(temporary, parts, {})
     return out
@@ -111,7 +112,7 @@ def replace_tensors(
 
     place, out = Path(source.place), Path(out)
     must_not_write_over(place, out)
-    with new_folder(out, overwrite) as folder:
+    with whole_folder(out, "export", overwrite=overwrite) as folder:
         if not place.is_dir():
             write_file(place, folder / place.name, parts)
             return out / place.name
