@@ -1,12 +1,15 @@
 """gonio: what the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 from gonio.core import renderers as _renderers
 from gonio.core.errors import GonioError
 from gonio.core.version import __version__
 
+TYPE_CHECKING = False  # as typing has it, whose import takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from gonio import diagnostics, factors, remedies, similarity
     from gonio.ask.padding import Padded, pad
     from gonio.ask.precision import PrecisionAudit, precision_audit

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any, NoReturn
+from _signal import SIG_IGN, SIGINT, SIGTERM, getsignal, raise_signal, signal  # `signal` itself first imports enum
 
-WORDS = {signal.SIGINT: "stopped.", signal.SIGTERM: "ended from outside (SIGTERM)."}
+TYPE_CHECKING = False  # as typing has it, whose import would come before the signals are answered
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any, NoReturn
+
+WORDS = {int(SIGINT): "stopped.", int(SIGTERM): "ended from outside (SIGTERM)."}
 NO_MEMORY = "there is not enough memory for this; free some, or raise the limit on it (ulimit -v)."
 # How the loader of shared libraries and the maker of threads say so.
 OUT_OF_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread", "unable to allocate")
-_received: list[signal.Signals] = []
+_received: list[int] = []
 
 
 class Terminated(SystemExit):
@@ -28,7 +31,7 @@ class Terminated(SystemExit):
 
 def main() -> NoReturn:
     """Run the command; the process ends with its exit code."""
-    heeded = [n for n in WORDS if signal.getsignal(n) is not signal.SIG_IGN]  # nohup and '&' in scripts ignore them
+    heeded = [n for n in WORDS if getsignal(n) is not SIG_IGN]  # nohup and '&' in scripts ignore them
     _answer(heeded, _end_at_once)
     try:
         code = _run(heeded)
@@ -39,19 +42,19 @@ def main() -> NoReturn:
     sys.exit(_flushed(code))
 
 
-def _answer(heeded: list[signal.Signals], handler: Callable[[int, FrameType | None], Any]) -> None:
+def _answer(heeded: list[int], handler: Callable[[int, FrameType | None], Any]) -> None:
     for number in heeded:
-        signal.signal(number, handler)
+        signal(number, handler)
 
 
 def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
-    os.write(2, f"gonio: {WORDS[signal.Signals(number)]}\n".encode())
+    os.write(2, f"gonio: {WORDS[number]}\n".encode())
     os._exit(128 + number)
 
 
 def _raise(number: int, _: FrameType | None) -> NoReturn:
-    _received.append(signal.Signals(number))
-    if number == signal.SIGINT:
+    _received.append(number)
+    if number == SIGINT:
         raise KeyboardInterrupt
     raise Terminated(128 + number)
 
@@ -59,12 +62,12 @@ def _raise(number: int, _: FrameType | None) -> NoReturn:
 def _raise_again(dropped: Any) -> None:
     """An exception where Python must drop it, in a destructor say: that of a signal is raised again."""
     if _received and isinstance(dropped.exc_value, KeyboardInterrupt | Terminated):
-        signal.raise_signal(_received[-1])
+        raise_signal(_received[-1])
     else:
         sys.__unraisablehook__(dropped)
 
 
-def _run(heeded: list[signal.Signals]) -> int:
+def _run(heeded: list[int]) -> int:
     import click
 
     from gonio.cli import main as command
@@ -83,7 +86,7 @@ def _run(heeded: list[signal.Signals]) -> int:
     return done if isinstance(done, int) else 0
 
 
-def _told(number: signal.Signals) -> int:
+def _told(number: int) -> int:
     print(f"gonio: {WORDS[number]}", file=sys.stderr)
     return 128 + number
 
@@ -91,7 +94,7 @@ def _told(number: signal.Signals) -> int:
 def _explained(e: BaseException) -> int:
     """One sentence for what the machine refused; anything else is a mistake of ours, and shown as such."""
     text = str(e)
-    if isinstance(e, MemoryError) or any(x in text.lower() for x in OUT_OF_MEMORY):
+    if _lacks_memory(e):
         text = NO_MEMORY
     elif isinstance(e, OSError):
         text = f"{e.filename or 'output'}: {e.strerror or text}."
@@ -99,6 +102,15 @@ def _explained(e: BaseException) -> int:
         raise e
     print(f"gonio: {text}", file=sys.stderr)
     return 2
+
+
+def _lacks_memory(e: BaseException | None) -> bool:
+    """Whether an exception, or one that led to it, comes from a lack of memory."""
+    while e is not None:
+        if isinstance(e, MemoryError) or any(x in str(e).lower() for x in OUT_OF_MEMORY):
+            return True
+        e = e.__cause__ or e.__context__
+    return False
 
 
 def _flushed(code: int) -> int:

@@ -47,7 +47,10 @@ def writes(node: ast.AST) -> bool:
 
 def unguarded(path: Path) -> list[str]:
     """The writing calls of a file that are not inside a `with whole(...)` of the same function."""
-    found = []
+    found: list[str] = []
+    text = path.read_text(encoding="utf-8")
+    if not re.search(rf"open\(|ZipFile|save\(|{'|'.join(WRITING)}", text):
+        return found  # quicker than to parse it
 
     def walk(node: ast.AST, inside: bool, function: str | None) -> None:
         if isinstance(node, ast.FunctionDef):
@@ -61,7 +64,7 @@ def unguarded(path: Path) -> list[str]:
         for child in ast.iter_child_nodes(node):
             walk(child, inside, function)
 
-    walk(ast.parse(path.read_text(encoding="utf-8")), False, None)
+    walk(ast.parse(text), False, None)
     return found
 
 

@@ -25,10 +25,10 @@ def whole_folder(out: str | Path, who: str, *, overwrite: bool) -> Iterator[Path
     """A folder beside `out` to fill; it takes the place of `out` once all went well, and is gone otherwise."""
     out = Path(out)
     place = Path(os.path.realpath(out))
+    remove_leftovers(place.parent)
     _must_be_ours(out, place, who, overwrite)
     made = [p for p in place.parents if not p.exists()]
     make_folder(place.parent, who)
-    remove_leftovers(place.parent)
     try:
         folder, lock = new_folder(place.parent)
     except OSError as e:
