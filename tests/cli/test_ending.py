@@ -36,7 +36,9 @@ def heeds_signals(pid: int) -> bool:
 
 def interrupted(arguments, number, after):
     """Run a command and send it a signal some time after it answers signals."""
-    process = subprocess.Popen([*GONIO, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*GONIO, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     while not heeds_signals(process.pid) and process.poll() is None:
         time.sleep(0.001)
     time.sleep(after)

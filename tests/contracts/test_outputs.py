@@ -16,7 +16,17 @@ from gonio.cli import main
 from gonio.cli.paths import SIDECARS, Command, Reads, Words, Writes, WritesFolder, WritesInto
 
 SRC = Path(__file__).parents[2] / "src" / "gonio"
-WRITING = {"write_text", "write_bytes", "savefig", "savez", "savez_compressed", "tofile", "write_table", "copy2", "copyfile"}
+WRITING = {
+    "write_text",
+    "write_bytes",
+    "savefig",
+    "savez",
+    "savez_compressed",
+    "tofile",
+    "write_table",
+    "copy2",
+    "copyfile",
+}
 # Functions that are handed the temporary, or a folder of their own, by one that made it.
 HANDED = {
     ("core/atomic_write.py", "_sent"),

@@ -180,8 +180,9 @@ def test_work_put_into_a_folder_while_it_is_written_anew_is_kept(tmp_path):
 
 
 def test_a_folder_that_fails_leaves_not_even_the_folders_made_for_it(tmp_path):
-    with pytest.raises(GonioError, match="nothing was left behind"), whole_folder(
-        tmp_path / "a" / "b" / "out", "test", overwrite=False
+    with (
+        pytest.raises(GonioError, match="nothing was left behind"),
+        whole_folder(tmp_path / "a" / "b" / "out", "test", overwrite=False),
     ):
         raise OSError(28, "No space left")
     assert names(tmp_path) == []

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from gonio.cli.factor_models import counts_of, factor_rows, plainly, told_training
+from gonio.cli.factor_models import factor_rows, plainly, told_training
 from gonio.cli.model import (
     LABELS,
     array_of,
@@ -14,6 +14,7 @@ from gonio.cli.model import (
     head_of,
     label_of,
     model_and,
+    numbers_of,
     pairs_of,
     reading_options,
     text_of,
@@ -68,7 +69,7 @@ def audit(
         raise GonioError("audit: --popularity, --trained and --csv are about factor models; give --users and --items.")
     if trained is not None:
         head = told_training(head, trained)
-    given["popularity"] = None if popularity is None else counts_of(popularity)
+    given["popularity"] = None if popularity is None else numbers_of(popularity, "audit")
     with plainly():
         result = _ask(head, top, keys, **given)
     rows = partial(factor_rows, head, given["popularity"], top)

@@ -12,7 +12,6 @@ import click
 from gonio.cli.model import array_of
 from gonio.cli.output import json_option, tell
 from gonio.cli.paths import Command, Reads, Writes
-from gonio.core.errors import GonioError
 from gonio.core.progress import Bar
 
 
@@ -63,23 +62,9 @@ def _interactions(data: str | None, users: int, items: int, seed: int) -> Any:
         return simulate(users, items, seed=seed).X
     if data.endswith(".npy"):
         return array_of(data)
-    try:
-        from scipy.sparse import load_npz
+    from gonio.files.read.sparse import read_sparse
 
-        return load_npz(data)
-    except Exception as e:
-        raise GonioError(
-            f"{data} cannot be read as interactions ({e}); give a .npz of scipy.sparse.save_npz, or a .npy."
-        ) from None
-
-
-def counts_of(path: str) -> Any:
-    import numpy as np
-
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as e:
-        raise GonioError(f"{path} cannot be read as numbers ({e}); give a .npy with one number an item.") from None
+    return read_sparse(data, "factors")
 
 
 def _tell(result: Any, text: Callable[[Any], str], json_to: str | None) -> bool:

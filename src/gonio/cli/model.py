@@ -138,10 +138,18 @@ def label_of(head: Head, text: str) -> str | int:
     return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text
 
 
-def array_of(path: str):
-    from gonio.core import inputs
+def array_of(path: str) -> Any:
+    """A table of numbers, one point a row, from a .npy file."""
+    from gonio.core.inputs import Observed
 
-    return inputs.parse(f"observed:{path}").F  # type: ignore[attr-defined]
+    return Observed(numbers_of(path, _name())).F
+
+
+def numbers_of(path: str, who: str) -> Any:
+    """The numbers of a .npy file."""
+    from gonio.core.npy_file import read_npy
+
+    return read_npy(path, who)
 
 
 def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:
