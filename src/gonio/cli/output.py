@@ -27,7 +27,19 @@ proof_option = click.option(
 def csv_option(row: str) -> Callable[..., Any]:
     """The option --csv of a command whose result has one row `row` ("a label")."""
     words = f"Write one row {row}: CSV, or JSON or Parquet by the name's ending; '-' prints CSV instead of text."
-    return click.option("--csv", "csv_to", metavar="FILE", type=Writes(), help=words)
+    file = click.option("--csv", "csv_to", metavar="FILE", type=Writes(), help=words)
+    raw = click.option(
+        "--csv-raw",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_raw,
+        help="In CSV keep texts that begin like a formula as they are (default: with an apostrophe in front).",
+    )
+    return lambda command: file(raw(command))
+
+
+def _keep_raw(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta["gonio.csv_raw"] = value
 
 
 def tell(
@@ -45,17 +57,18 @@ def tell(
     if not printed:
         click.echo(text())
     if json_to is not None:
-        written = json.dumps(values(), indent=2, ensure_ascii=False)
+        # JSON has an escape for half of a surrogate pair, which no encoding has.
+        written = json.dumps(values(), indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
         if json_to == "-":
             click.echo(written)
         else:
-            whole_text(json_to, written + "\n", name, lone="backslashreplace")
+            whole_text(json_to, written + "\n", name)
             click.echo(f"  written    {json_to}", err=printed)
     if csv_to is not None:
         from gonio.report.table import save
 
         assert columns is not None
-        saved = save(columns(), csv_to)
+        saved = save(columns(), csv_to, raw=click.get_current_context().meta["gonio.csv_raw"])
         if csv_to != "-":
             click.echo(f"  written    {saved}", err=printed)
     return printed

@@ -66,7 +66,7 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
         bias = there if bias is None else bias + there
     reach = _reach(flat, bias, three)
     kept = _kept(flat, bias, reach, three)
-    names = [head.labels[i] for i in kept]
+    names = [head.labels[i] if len(head.labels[i]) <= LONG else head.labels[i][: LONG - 1] + "…" for i in kept]
     where = "about an input at which these three are the top" if centre is not None else "through 0"
     story = (
         f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {short(names[0])}, "
@@ -154,6 +154,9 @@ def _kept(flat: np.ndarray, bias: np.ndarray | None, reach: float, three: list[i
         np.add.at(count, np.argmax(s if bias is None else s + bias, axis=1), 1)
     order = [int(i) for i in np.argsort(-count, kind="stable")[:SHOWN] if count[i] and i not in three]
     return [*three, *order][:SHOWN]
+
+
+LONG = 80  # characters of a label's name on the page
 
 
 def write(path: str | Path, text: str) -> Path:
