@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 import gonio
 from gonio import GonioError, Head
 from gonio.cli import main
+from gonio.core.unpack_limit import DEFAULT, set_unpack_limit
 from gonio.diagnostics import concentration, norms
 from gonio.findings.anomalies import odd
 from gonio.findings.subject import Subject
@@ -123,3 +125,44 @@ def test_rows_of_length_one_are_diagnosed_audited_and_drawn():
     norms(head).plot()
     concentration(head).plot()
     assert next(f for f in odd(Subject.of(head)) if f.key == "norms").data["histogram"]["counts"]
+
+
+def bomb(path, **members):
+    """A .npz whose members are deflated zeros: (type, shape) each, however large."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+        for name, (kind, shape) in members.items():
+            with z.open(f"{name}.npy", "w", force_zip64=True) as f:
+                about = {"descr": kind, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(f, about)
+                left = int(np.prod(shape)) * np.dtype(kind).itemsize
+                while left:
+                    left -= f.write(bytes(min(left, 1 << 24)))
+
+
+def test_what_unpacks_beyond_the_limit_is_refused_before_it_is_unpacked(tmp_path):
+    bomb(tmp_path / "m.npz", W=("<f4", (1_000_000, 16)), labels=("<U1", (1_000_000,)))
+    line = ["info", str(tmp_path / "m.npz")]
+    for limit, said in (("0.05", "m.npz[W] would unpack"), ("0.065", "m.npz[labels] would unpack")):
+        done = CliRunner().invoke(main, ["--unpack-limit", limit, *line])
+        assert done.exit_code == 2
+        assert said in done.output
+        assert "--unpack-limit" in done.output
+    assert CliRunner().invoke(main, ["--unpack-limit", "-1", *line]).exit_code == 2
+    set_unpack_limit(DEFAULT)
+
+
+def test_labels_that_are_not_one_a_row_are_not_even_read(tmp_path):
+    bomb(tmp_path / "m.npz", W=("<f4", (3, 2)), labels=("<U1", (1_000_000,)))
+    with pytest.raises(GonioError, match="1,000,000 labels and 3 rows"):
+        gonio.load(tmp_path / "m.npz")
+
+
+def test_a_damaged_archive_is_one_sentence_also_as_a_proof(tmp_path):
+    np.savez(tmp_path / "m.npz", W=np.eye(3))
+    np.savez_compressed(tmp_path / "p.npz", format=np.arange(1000), order=np.arange(1000))
+    raw = bytearray((tmp_path / "p.npz").read_bytes())
+    raw[200:400] = b"\xff" * 200
+    (tmp_path / "p.npz").write_bytes(raw)
+    done = CliRunner().invoke(main, ["verify", str(tmp_path / "m.npz"), str(tmp_path / "p.npz")])
+    assert done.exit_code == 2, done.exception
+    assert done.output.count("\n") == 1

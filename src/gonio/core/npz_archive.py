@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import lzma
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +15,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.archive import Archive, Entry
 from gonio.core.errors import LoadError
+from gonio.core.unpack_limit import TEXT, check_unpacked
 
 HEADER = 1 << 16  # no honest .npy header is longer
 DEFLATE = 1040  # deflate packs at most about 1,032 to 1, so a larger claim is a lie
@@ -26,7 +31,7 @@ class NpzArchive(Archive):
         self.size = path.stat().st_size
         self.members: dict[str, tuple[zipfile.ZipInfo, tuple[int, ...], bool, np.dtype, int]] = {}
         entries: dict[str, Entry] = {}
-        with zipfile.ZipFile(path) as z:
+        with _readable(path), zipfile.ZipFile(path) as z:
             for info in z.infolist():
                 if not info.filename.endswith(".npy"):
                     continue
@@ -68,9 +73,11 @@ class NpzArchive(Archive):
         order = "F" if fortran else "C"
         if info.compress_type == zipfile.ZIP_STORED and shape and 0 not in shape:
             return np.memmap(self.path, dtype, "r", self._start(info) + offset, shape, order).view(np.ndarray)
-        with zipfile.ZipFile(self.path) as z, z.open(info) as f:
+        count = int(np.prod(shape, dtype=object))
+        texts = TEXT * count if dtype.kind in "US" else 0
+        check_unpacked(f"{self.path}[{name}]", count * dtype.itemsize + texts, info.compress_size)
+        with _readable(self.path), zipfile.ZipFile(self.path) as z, z.open(info) as f:
             f.read(offset)
-            count = int(np.prod(shape, dtype=object))
             raw = f.read(count * dtype.itemsize)
         return np.frombuffer(raw, dtype, count).reshape(shape, order=order)
 
@@ -85,6 +92,16 @@ class NpzArchive(Archive):
         if start + info.file_size > self.size:
             raise LoadError(f"load: {self.path} has a member that reaches beyond its end; it was cut short.")
         return start
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What the libraries say of a damaged archive, as one sentence."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError, RuntimeError) as e:
+        why = " ".join(str(e).split())[:120] or type(e).__name__
+        raise LoadError(f"load: {path} cannot be read as a .npz archive ({why}); it is damaged.") from None
 
 
 def npy_header(

@@ -63,6 +63,11 @@ def _draft(archive: Archive, tensor: str | None) -> Draft:
     out = names.draft(archive, tensor)
     texts = {k: e for k, e in archive.entries.items() if e.dtype.startswith("str")}
     if "labels" in texts and len(texts["labels"].shape) == 1:
+        if texts["labels"].shape[0] != out.rows.shape[0]:
+            raise LoadError(
+                f"load: {archive.place} has {texts['labels'].shape[0]:,} labels and {out.rows.shape[0]:,} rows; one "
+                f"label a row is needed."
+            )
         out.labels = [str(x) for x in archive.read("labels")]
         out.decide("labels", "the array `labels` of the file")
     for part in ("link", "inputs", "trained"):
