@@ -154,8 +154,21 @@ def output_of(name):
     return at / f"result{ending}", at / f"result{ending}"
 
 
-def killed(line, folder, delay):
-    """Run a command in a child and kill it `delay` seconds after a temporary appears; whether one was left."""
+def temporaries(folder):
+    return {n for n in os.listdir(folder) if NAME.fullmatch(n)}
+
+
+def changed(files):
+    """Whether an output is no longer what it was, as after a write past the one writer."""
+    return any(not p.exists() or p.stat().st_size != len(OLD) for p in files)
+
+
+def killed(line, folder, files, delay):
+    """Run a command in a child and kill it `delay` seconds after it begins to write; whether a temporary was left.
+
+    What an earlier child left is still there, and is to be gone once this one has begun.
+    """
+    before = temporaries(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer Pythons warn of forking with threads, which the child has not
         pid = os.fork()
@@ -168,13 +181,14 @@ def killed(line, folder, delay):
         finally:
             os._exit(0)
     until = time.monotonic() + 60
-    while time.monotonic() < until and not any(n.startswith(".gonio-") for n in os.listdir(folder)):
+    while time.monotonic() < until and not temporaries(folder) - before and not changed(files):
         if os.waitpid(pid, os.WNOHANG)[0]:
             return False
     time.sleep(delay)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return any(NAME.fullmatch(n) for n in os.listdir(folder))
+    assert not temporaries(folder) & before
+    return bool(temporaries(folder))
 
 
 @pytest.mark.slow
@@ -196,7 +210,9 @@ def test_a_killed_command_leaves_the_old_output_or_the_new_one_whole(name, place
     for _ in range(KILLS):
         for p in files:
             p.write_bytes(OLD)
-        left += killed(line, out.parent, rng.choice([0, rng.uniform(0, 0.003), rng.uniform(0, max(0.01, spent / 4))]))
+        left += killed(
+            line, out.parent, files, rng.choice([0, rng.uniform(0, 0.003), rng.uniform(0, max(0.03, spent / 2))])
+        )
         for p in files or [out]:
             if files and p.read_bytes() == OLD:
                 old += 1
@@ -204,7 +220,7 @@ def test_a_killed_command_leaves_the_old_output_or_the_new_one_whole(name, place
                 BY_ENDING.get(p.suffix, is_whole)(p)
     call(line)
     is_whole(out)
-    assert not [n for n in os.listdir(out.parent) if NAME.fullmatch(n)]
+    assert not temporaries(out.parent)
     with capsys.disabled():
         print(f"\n{name}: {KILLS} kills, {left} left a temporary, {old} old files kept; {spent:.2f} s each")
     shutil.rmtree(place / "out")
