@@ -30,7 +30,7 @@ def info(head: Head, json_to) -> None:
 )
 @click.option("--same-type", is_flag=True, help="Keep the head of a 16-bit model in 16 bits (default: float32).")
 @click.option("--head-only", is_flag=True, help="Write the head alone, as DIR/head.safetensors.")
-@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
+@click.option("--overwrite", is_flag=True, help="Replace what gonio wrote at --out before.")
 @click.option("--embeddings", metavar="FILE", type=Reads(), help="Bound and measure the difference over these (.npy).")
 @click.option("--radius", type=float, help="Bound it over all inputs of at most this length.")
 @json_option

@@ -89,7 +89,7 @@ def verify(head: Head, files, json_to) -> None:
     help="Write the padded checkpoint here, in the model's own format.",
 )
 @proof_option
-@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
+@click.option("--overwrite", is_flag=True, help="Replace what gonio wrote at --out before.")
 def pad(head: Head, to, out, proof, overwrite) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""
     from gonio.ask.pad_export import export_padded

@@ -23,6 +23,7 @@ from gonio.core.atomic_write import whole
 from gonio.core.correlations import spearman
 from gonio.core.directions import cosines
 from gonio.core.errors import GonioError
+from gonio.core.npz_archive import NpzArchive
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -169,8 +170,8 @@ class Remedy(TransformerMixin, BaseEstimator):
 def load(path: str | Path) -> Remedy:
     """A remedy as it was fitted, from its npz file. Nothing in the file is executed."""
     try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            held = {k: file[k] for k in file.files}
+        archive = NpzArchive(Path(path))
+        held = {k: np.array(archive.read(k)) for k in archive.entries}
         about = json.loads(str(held.pop("about")))
         if about["format"] != FORMAT:
             raise ValueError(about["format"])
