@@ -29,7 +29,7 @@ def printable(label: str) -> str:
     >>> print(printable("ok" + chr(27) + "[31m"))
     ok\\x1b[31m
     >>> printable("x" * 10**6)[-40:]
-    'xxxxxxxxxxxxx… (1,000,000 characters)'
+    'xxxxxxxxxxxxxxxx… (1,000,000 characters)'
     """
     if len(label) > MOST:
         label = f"{label[:MOST]}… ({len(label):,} characters)"

@@ -17,7 +17,7 @@ PIECE = 1 << 18
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServerAnswer:
     """The status, the bytes, and which part of the file they are said to be (Content-Range)."""
 
     status: int
@@ -25,7 +25,7 @@ class Answer:
     part: str
 
 
-def fetch(session: Any, url: str, headers: dict[str, str], most: int) -> Answer:
+def fetch(session: Any, url: str, headers: dict[str, str], most: int) -> ServerAnswer:
     """Ask for a file and read at most `most` bytes; more, a compressed body or a server that drips is an error.
 
     A body is read only where it is what was asked for: a part (206) to a request with a Range, a whole (200) without.
@@ -33,12 +33,12 @@ def fetch(session: Any, url: str, headers: dict[str, str], most: int) -> Answer:
     until = time.monotonic() + FIXED + most / SLOWEST
     with _opened(session, url, headers) as (status, about, pieces):
         if status != (206 if "Range" in headers else 200):
-            return Answer(status, b"", "")
+            return ServerAnswer(status, b"", "")
         if about.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
             raise LoadError("came compressed, though its plain bytes were asked for; download it and give its folder.")
         body = bytearray()
         _fill(body, pieces, most, until)
-        return Answer(status, bytes(body), about.get("Content-Range", ""))
+        return ServerAnswer(status, bytes(body), about.get("Content-Range", ""))
 
 
 def _fill(body: bytearray, pieces: Iterator[bytes], most: int, until: float) -> None:

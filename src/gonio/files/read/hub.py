@@ -12,7 +12,7 @@ import numpy as np
 from gonio.core.archive import Archive, Entry
 from gonio.core.errors import LoadError, missing_extra
 from gonio.files.read import checkpoint, names
-from gonio.files.read.bounded_request import Answer, fetch
+from gonio.files.read.bounded_request import ServerAnswer, fetch
 from gonio.files.read.head_draft import Draft
 from gonio.files.read.safetensors import dtype_of, header_length, parse_header
 
@@ -36,7 +36,7 @@ class Repository:
         self.headers = huggingface_hub.utils.build_hf_headers()
         self.fetched = 0
 
-    def _get(self, file: str, most: int, span: tuple[int, int] | None = None) -> Answer:
+    def _get(self, file: str, most: int, span: tuple[int, int] | None = None) -> ServerAnswer:
         """What the server answers: at most `most` bytes, within a time that their number allows."""
         headers = dict(self.headers) | {"Accept-Encoding": "identity"}  # the bytes of the file itself are counted
         if span is not None:
