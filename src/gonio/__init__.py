@@ -1,17 +1,15 @@
 """gonio: what the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 from gonio.core import renderers as _renderers
 from gonio.core.errors import GonioError
-from gonio.core.head import Head
-from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
-from gonio.core.source import Source
 from gonio.core.version import __version__
-from gonio.gauge import Canonical, Dialled, SameModel, canonical, dial, fragility, gauge_of, reachable, same_model
-from gonio.models import load
 
+TYPE_CHECKING = False  # as typing has it, whose import takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from gonio import diagnostics, factors, remedies, similarity
     from gonio.ask.padding import Padded, pad
     from gonio.ask.precision import PrecisionAudit, precision_audit
@@ -20,10 +18,15 @@ if TYPE_CHECKING:
     from gonio.ask.ties import CanTie, can_tie
     from gonio.ask.verdict import Verdict
     from gonio.ask.wins import CanWin, Twins, can_win
+    from gonio.core.head import Head
+    from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
+    from gonio.core.source import Source
     from gonio.findings import Alike, Audit, Finding, alike, audit
+    from gonio.gauge import Canonical, Dialled, SameModel, canonical, dial, fragility, gauge_of, reachable, same_model
     from gonio.listing.label_set_list import LabelSets, label_sets
     from gonio.listing.ranking_list import Rankings, rankings
     from gonio.listing.reconstruct import label_sets_from_cosines, rankings_from_cosines
+    from gonio.models import load
     from gonio.proofs.bulk import verify_all
     from gonio.proofs.certificate_base import Certificate, CertificateError
     from gonio.proofs.certificates import NeverTies, NeverWins, Ties, Undecided, Wins
@@ -95,9 +98,48 @@ __all__ = [
     "verify_all",
 ]
 
-# What compiles kernels is imported when it is first asked for: `import gonio` stays as quick as `import numpy`.
-_ROOMS = ("diagnostics", "factors", "remedies", "similarity")
+# Everything is imported when it is first asked for: the command `gonio` must be able to answer Ctrl-C before it does.
+_ROOMS = (
+    "ask",
+    "core",
+    "diagnostics",
+    "explorer",
+    "factors",
+    "files",
+    "findings",
+    "gauge",
+    "listing",
+    "models",
+    "papers",
+    "proofs",
+    "remedies",
+    "report",
+    "search",
+    "similarity",
+)
 _LATER = {
+    "gonio.core.head": ("Head",),
+    "gonio.core.source": ("Source",),
+    "gonio.core.inputs": (
+        "AfterLayerNorm",
+        "AfterRMSNorm",
+        "AllInputs",
+        "Box",
+        "Nonnegative",
+        "Observed",
+    ),
+    "gonio.gauge": (
+        "Canonical",
+        "Dialled",
+        "SameModel",
+        "canonical",
+        "dial",
+        "fragility",
+        "gauge_of",
+        "reachable",
+        "same_model",
+    ),
+    "gonio.models": ("load",),
     "gonio.ask.padding": (
         "Padded",
         "pad",

@@ -116,7 +116,7 @@ def test_no_bound_is_claimed_for_maps_that_need_new_embeddings(model, tmp_path):
         (["dial", "m.npz", "dog", "cta", "--cosine", "0"], "did you mean 'cat'"),
         (["dial", "m.npz", "dog", "cat", "--cosine", "2"], "from -1 to 1"),
         (["dial", "m.npz", "dog", "cat", "--cosine", "0", "--out", "."], "never written over"),
-        (["dial", "m.npz", "dog", "cat", "--cosine", "0", "--embeddings", "no.npy"], "cannot be read"),
+        (["dial", "m.npz", "dog", "cat", "--cosine", "0", "--embeddings", "no.npy"], "there is no file"),
         (["dial", "m.npz", "dog", "cat", "--cosine", "0", "--link", "cosine"], "leave every cosine as it is"),
         (["compare", "m.npz", "no.npz"], "there is no file"),
     ],

@@ -14,7 +14,7 @@ import pytest
 import gonio
 
 ROOT = Path(__file__).parents[2]
-NOT_FORMATS = {"added", "choose", "head_draft", "labels", "names", "reading"}
+NOT_FORMATS = {"added", "choose", "head_draft", "labels", "names", "reading", "sparse", "bounded_request"}
 
 
 def test_every_loader_has_its_row_in_the_formats_page():

@@ -140,7 +140,7 @@ def test_observed_embeddings_are_read_from_a_file(tmp_path):
     F = rng.standard_normal((5, 3))
     np.save(tmp_path / "F.npy", F)
     assert kinds.parse(f"observed:{tmp_path / 'F.npy'}") == Observed(F)
-    with pytest.raises(GonioError, match="cannot be read"):
+    with pytest.raises(GonioError, match="there is no file"):
         kinds.parse(f"observed:{tmp_path / 'G.npy'}")
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -30,6 +31,7 @@ class Hub(ThreadingHTTPServer):
     def __init__(self, repositories: dict[str, dict[str, bytes]], ranges: bool = True):
         super().__init__(("127.0.0.1", 0), Handler)
         self.repositories, self.ranges, self.sent, self.asked = repositories, ranges, 0, []
+        self.trick, self.victim = None, ""
 
     @property
     def address(self):
@@ -51,13 +53,20 @@ class Handler(BaseHTTPRequestHandler):
         span = self.headers.get("Range")
         if span and self.server.ranges:
             first, last = (int(v) for v in span.removeprefix("bytes=").split("-"))
+            if self.server.trick is not None:
+                return self.server.trick(self, raw, first, last)
             part = raw[first : last + 1]
             return self.answer(206, part, f"bytes {first}-{first + len(part) - 1}/{len(raw)}")
+        if self.server.trick is not None and file == self.server.victim:
+            return self.server.trick(self, raw, 0, len(raw) - 1)
         return self.answer(200, raw)
 
-    def answer(self, status, body, content_range=None):
+    def answer(self, status, body, content_range=None, length=None, encoding=None):
         self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
+        if length != "none":
+            self.send_header("Content-Length", str(length or len(body)))
+        if encoding:
+            self.send_header("Content-Encoding", encoding)
         if content_range:
             self.send_header("Content-Range", content_range)
         self.end_headers()
@@ -184,3 +193,96 @@ def test_a_name_that_is_a_local_path_is_not_looked_for_on_the_hub(tmp_path, monk
     (tmp_path / "models").mkdir()
     with pytest.raises(GonioError, match="there is no file models/absent"):
         gonio.load("models/absent")
+
+
+def shifted(handler, raw, first, last):
+    """The bytes from four further on, said to be what they are."""
+    part = raw[first + 4 : last + 5]
+    handler.answer(206, part, f"bytes {first + 4}-{first + 3 + len(part)}/{len(raw)}")
+
+
+def shifted_and_denied(handler, raw, first, last):
+    """A part of the right length whose range is said to be another."""
+    handler.answer(206, raw[first : last + 1], f"bytes 0-{last - first}/{10**12}")
+
+
+def endless(handler, raw, first, last):
+    """Bytes without an end."""
+    handler.answer(206 if handler.headers.get("Range") else 200, b"", f"bytes {first}-{last}/{len(raw)}", length="none")
+    handler.close_connection = True
+    try:
+        while True:
+            handler.wfile.write(b"x" * (1 << 20))
+            handler.server.sent += 1 << 20
+    except OSError:
+        pass
+
+
+def packed(handler, raw, first, last):
+    """A body of zeros that unpacks to a gigabyte."""
+    import gzip
+
+    body = gzip.compress(bytes(1 << 24))
+    handler.answer(
+        206 if handler.headers.get("Range") else 200, body, f"bytes {first}-{last}/{len(raw)}", encoding="gzip"
+    )
+
+
+@pytest.mark.parametrize(
+    ("trick", "said"),
+    [
+        (shifted, "came that are said to be 4 to"),
+        (shifted_and_denied, "came that are said to be 0 to"),
+        (endless, "is longer than the"),
+        (packed, "came compressed"),
+    ],
+)
+def test_a_server_that_lies_about_parts_is_refused(trick, said, hub):
+    hub.trick = trick
+    done = ask(hub, "org/whole")
+    assert done.stdout.startswith("REFUSED load: "), done.stdout[:200]
+    assert said in done.stdout
+    assert hub.sent < 64 << 20
+
+
+def test_a_whole_file_that_comes_packed_is_refused(hub):
+    hub.victim = "config.json"
+    hub.trick = packed
+    assert "came compressed" in ask(hub, "org/whole").stdout
+
+
+def test_an_index_of_very_many_files_is_refused(hub):
+    where = {f"t{i}": f"model-{i}.safetensors" for i in range(20_000)}
+    hub.repositories["org/many"] = {"model.safetensors.index.json": json.dumps({"weight_map": where}).encode()}
+    done = ask(hub, "org/many")
+    assert "names 20,000 files" in done.stdout
+    assert len(hub.asked) <= 3
+
+
+def test_a_server_that_drips_is_left_after_a_while(hub, monkeypatch):
+    import requests
+
+    from gonio.core.errors import LoadError
+    from gonio.files.read import bounded_request
+
+    def drip(handler, raw, first, last):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000000")
+        handler.end_headers()
+        try:
+            for _ in range(100):
+                handler.wfile.write(b"x")
+                time.sleep(0.05)
+        except OSError:
+            pass
+
+    hub.trick, hub.victim = drip, "config.json"
+    monkeypatch.setattr(bounded_request, "FIXED", 0.3)
+    monkeypatch.setattr(bounded_request, "SLOWEST", 1e9)
+    began = time.monotonic()
+    session = requests.Session()
+    session.trust_env = False
+    with pytest.raises(LoadError, match="came too slowly"):
+        bounded_request.fetch(session, f"{hub.address}/org/whole/resolve/main/config.json", {}, 1_000_000)
+    session.close()
+    assert time.monotonic() - began < 3

@@ -78,3 +78,13 @@ def test_rxnmappers_folder_is_read(tmp_path):
     assert head.link == "softmax"
     assert head.labels[0] == "[PAD]"
     assert head.bias is not None
+
+
+def test_a_tensor_that_repeats_a_few_bytes_for_ever_is_refused(tmp_path):
+    torch.save({"lm_head.weight": torch.ones(1, 1).expand(1_000_000_000, 4096)}, tmp_path / "m.pt")
+    assert (tmp_path / "m.pt").stat().st_size < 5000
+    with pytest.raises(GonioError, match=r"4 are stored: the rest repeats them"):
+        gonio.load(tmp_path / "m.pt")
+    torch.save({"lm_head.weight": torch.ones(4, 4).to_sparse()}, tmp_path / "s.pt")
+    with pytest.raises(GonioError):
+        gonio.load(tmp_path / "s.pt")

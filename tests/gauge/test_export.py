@@ -150,11 +150,14 @@ def test_what_stands_there_is_never_written_over(tmp_path):
     moved = dial(head, 0, 1, cosine=0)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("precious")
-    with pytest.raises(GonioError, match="exists"):
-        export(moved, tmp_path / "out")
-    assert (tmp_path / "out" / "mine.txt").read_text() == "precious"
-    export(moved, tmp_path / "out", overwrite=True)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["m.npz"]
+    for overwrite, why in ((False, "exists"), (True, "holds mine.txt, which gonio did not write")):
+        with pytest.raises(GonioError, match=why):
+            export(moved, tmp_path / "out", overwrite=overwrite)
+    assert [p.read_text() for p in (tmp_path / "out").iterdir()] == ["precious"]
+    (tmp_path / "out" / "mine.txt").unlink()
+    for _ in range(2):  # an empty folder, and one that gonio wrote
+        export(moved, tmp_path / "out", overwrite=True)
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".gonio-folder", "m.npz"]
     for own in (tmp_path, tmp_path / "m.npz"):
         with pytest.raises(GonioError, match="never written over"):
             export(moved, own, overwrite=True)
@@ -385,3 +388,46 @@ def test_classifiers_are_read_back_with_the_same_probabilities(kind, tmp_path):
         p, q = (m(input_ids=tokens).logits.softmax(-1) for m in (model, again))
     assert not written.untied
     assert (p - q).abs().max() < 1e-6
+
+
+def test_only_what_lies_in_the_models_folder_is_copied(tmp_path):
+    write_folder(tmp_path / "in", {"lm_head.weight": W}, LLAMA)
+    (tmp_path / "secret").write_text("a secret")
+    moved = dial(gonio.load(tmp_path / "in"), 1, 2, cosine=0)
+    link = tmp_path / "in" / "tokenizer.model"
+    for target, why in ((tmp_path / "secret", "link out of"), (Path("/dev/zero"), "link out of"), (tmp_path, "link out of"),
+                        (tmp_path / "in" / "extra", "link to a folder")):  # fmt: skip
+        link.symlink_to(target)
+        with pytest.raises(GonioError, match=why):
+            export(moved, tmp_path / "out")
+        link.unlink()
+    os.mkfifo(link)
+    with pytest.raises(GonioError, match="neither a file nor a folder"):
+        export(moved, tmp_path / "out")
+    link.unlink()
+    link.symlink_to("vocab.json")  # inside: copied as what it shows
+    export(moved, tmp_path / "out")
+    assert (tmp_path / "out" / "tokenizer.model").read_bytes() == (tmp_path / "in" / "vocab.json").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out", "secret"]
+
+
+def test_a_model_of_the_hubs_cache_is_copied_through_its_links(tmp_path):
+    write_folder(tmp_path / "blobs", {"lm_head.weight": W}, LLAMA)
+    snapshot = tmp_path / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    for name in ("model.safetensors", "config.json", "vocab.json"):
+        (snapshot / name).symlink_to(Path("../../blobs") / name)
+    export(dial(gonio.load(snapshot), 1, 2, cosine=0), tmp_path / "out")
+    assert gonio.load(tmp_path / "out").shape == W.shape
+
+
+@pytest.mark.parametrize(
+    "junk", ["[1, 2]", "{", '{"weight_map": 3}', "null", '{"weight_map": {"a": []}, "metadata": 4}']
+)
+def test_an_index_that_is_none_is_copied_as_it_is(junk, tmp_path):
+    write_folder(tmp_path / "in", {"lm_head.weight": W}, LLAMA)
+    (tmp_path / "in" / "pytorch_model.bin.index.json").write_text(junk)
+    export(dial(gonio.load(tmp_path / "in"), 1, 2, cosine=0), tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "llama"
+    if "metadata" not in junk:
+        assert (tmp_path / "out" / "pytorch_model.bin.index.json").read_text() == junk

@@ -1,7 +1,8 @@
 """The command `gonio`: parse, call, print, exit code; no mathematics.
 
-Exit codes: 0 fine, 1 a finding that was asked to fail, a proof refused or two models that are not the same, 2 bad
-input, in one sentence, 3 compare cannot tell, 130 stopped by Ctrl-C.
+Exit codes: 0 fine, 1 a finding that was asked to fail, a proof refused or two models that are not the same, 2 it could
+not be done (bad input, no room, no memory), in one sentence, 3 compare cannot tell, 130 stopped by Ctrl-C, 143 by
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gonio.cli.possible import can_tie, can_win, pad, verify
 from gonio.cli.reproducing import reproduce
 from gonio.cli.similarity import similar
 from gonio.core.errors import GonioError
+from gonio.core.unpack_limit import DEFAULT, set_unpack_limit
 from gonio.core.version import __version__
 
 
@@ -45,8 +47,17 @@ class _Gonio(click.Group):
 
 @click.group(cls=_Gonio, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="gonio %(version)s")
-def main() -> None:
+@click.option(
+    "--unpack-limit",
+    metavar="GB",
+    type=float,
+    default=DEFAULT,
+    show_default=True,
+    help="Read compressed arrays that unpack to at most so many gigabytes.",
+)
+def main(unpack_limit: float) -> None:
     """What the similarity of a model's label vectors means, what it cannot mean, and what is true instead."""
+    set_unpack_limit(unpack_limit)
 
 
 _ASK = (info, audit, alike, similar, diagnose, can_win, can_tie, can_rank, can_top, can_label, patterns)

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from gonio.cli.factor_models import counts_of, factor_rows, plainly, told_training
+from gonio.cli.factor_models import factor_rows, plainly, told_training
 from gonio.cli.model import (
     LABELS,
     array_of,
@@ -14,11 +14,13 @@ from gonio.cli.model import (
     head_of,
     label_of,
     model_and,
+    numbers_of,
     pairs_of,
     reading_options,
     text_of,
 )
 from gonio.cli.output import csv_option, json_option, tell
+from gonio.cli.paths import Reads, Writes, command
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -26,21 +28,33 @@ from gonio.findings.finding import Finding
 from gonio.report.text import printable
 
 
-@click.command()
+@command()
 @reading_options
-@click.option("--embeddings", metavar="FILE", help="States that reach the head, one a row (.npy).")
+@click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy).")
 @click.option(
-    "--frequencies", metavar="FILE", help="How often each label occurs: one number a line, or label TAB number."
+    "--frequencies",
+    metavar="FILE",
+    type=Reads(),
+    help="How often each label occurs: one number a line, or label TAB number.",
 )
-@click.option("--pairs", metavar="FILE", help="Pairs of labels you care about, one a line, separated by a tab.")
-@click.option("--sets", metavar="FILE", help="Label sets of your data, one a line, labels separated by tabs (sigmoid).")
-@click.option("--html", metavar="FILE", help="Write the report as one page.")
+@click.option(
+    "--pairs", metavar="FILE", type=Reads(), help="Pairs of labels you care about, one a line, separated by a tab."
+)
+@click.option(
+    "--sets",
+    metavar="FILE",
+    type=Reads(),
+    help="Label sets of your data, one a line, labels separated by tabs (sigmoid).",
+)
+@click.option("--html", metavar="FILE", type=Writes(), help="Write the report as one page.")
 @json_option
 @click.option(
     "--fail-on", metavar="KEYS", help="End with code 1 if one of these findings is a warning: never-wins,... or any."
 )
 @click.option("--trained", type=click.Choice(["product", "factors"]), help="Factor model: what the penalty was on.")
-@click.option("--popularity", metavar="FILE", help="Factor model: how often each item was touched (.npy).")
+@click.option(
+    "--popularity", metavar="FILE", type=Reads(), help="Factor model: how often each item was touched (.npy)."
+)
 @click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @csv_option("an item of a factor model")
 def audit(
@@ -55,7 +69,7 @@ def audit(
         raise GonioError("audit: --popularity, --trained and --csv are about factor models; give --users and --items.")
     if trained is not None:
         head = told_training(head, trained)
-    given["popularity"] = None if popularity is None else counts_of(popularity)
+    given["popularity"] = None if popularity is None else numbers_of(popularity, "audit")
     with plainly():
         result = _ask(head, top, keys, **given)
     rows = partial(factor_rows, head, given["popularity"], top)
@@ -91,9 +105,9 @@ def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, 
         )
 
 
-@click.command(epilog=LABELS)
+@command(epilog=LABELS)
 @model_and("LABEL LABEL", 2, 2)
-@click.option("--embeddings", metavar="FILE", help="States that reach the head, one a row (.npy).")
+@click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy).")
 @json_option
 def alike(head: Head, labels_, embeddings, json_to) -> None:
     """Say how alike two labels of MODEL are, as far as the model determines it."""

@@ -6,22 +6,26 @@ import click
 
 from gonio.cli.model import array_of, frequencies_of, model_options, text_of
 from gonio.cli.output import json_option, tell
-from gonio.core.errors import GonioError
+from gonio.cli.paths import Reads, WritesInto, command
+from gonio.core.atomic_write import make_folder, whole
 from gonio.core.head import Head
 
 
-@click.command()
+@command()
 @model_options
-@click.option("--embeddings", metavar="FILE", help="States that reach the head, one a row (.npy).")
+@click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy).")
 @click.option(
-    "--frequencies", metavar="FILE", help="How often each label occurs: one number a line, or label TAB number."
+    "--frequencies",
+    metavar="FILE",
+    type=Reads(),
+    help="How often each label occurs: one number a line, or label TAB number.",
 )
-@click.option("--unused", metavar="FILE", help="Labels known never to occur, one a line.")
+@click.option("--unused", metavar="FILE", type=Reads(), help="Labels known never to occur, one a line.")
 @click.option("--top", metavar="K", type=int, help="Neighbours of each label (default: 10, or all there are).")
 @click.option(
     "--orbit/--no-orbit", default=True, show_default=True, help="Follow neighbour lists along the gauge and remedies."
 )
-@click.option("--plots", metavar="DIR", help="Write a picture of each diagnosis here (.png).")
+@click.option("--plots", metavar="DIR", type=WritesInto(), help="Write a picture of each diagnosis here (.png).")
 @json_option
 def diagnose(head: Head, embeddings, frequencies, unused, top, orbit, plots, json_to) -> None:
     """Say what is odd about the space of MODEL: hubs, anisotropy, lengths, frequency, untrained rows."""
@@ -43,14 +47,9 @@ def diagnose(head: Head, embeddings, frequencies, unused, top, orbit, plots, jso
 
 
 def _draw(found, folder: str):
-    from pathlib import Path
-
-    at = Path(folder)
-    try:
-        at.mkdir(parents=True, exist_ok=True)
-        for name, r in found.items():
-            path = at / f"{name.replace(' ', '-')}.png"
-            r.plot().figure.savefig(path, dpi=110)
-            yield path
-    except OSError as e:
-        raise GonioError(f"diagnose: {folder} cannot be written ({e.strerror}).") from None
+    at = make_folder(folder, "diagnose")
+    for name, r in found.items():
+        path = at / f"{name.replace(' ', '-')}.png"
+        with whole(path, "diagnose") as temporary:
+            r.plot().figure.savefig(temporary, dpi=110)
+        yield path

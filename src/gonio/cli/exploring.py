@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import head_of, label_of, reading_options
+from gonio.cli.paths import Writes, command
 from gonio.core.errors import GonioError
 
 
-@click.command()
+@command()
 @reading_options
 @click.option("--labels-of-plane", "three", metavar="LABEL LABEL LABEL", nargs=3, help="The three labels that span it.")
-@click.option("--html", metavar="FILE", default="explore.html", show_default=True, help="Where to write the page.")
+@click.option(
+    "--html", metavar="FILE", type=Writes(), default="explore.html", show_default=True, help="Where to write the page."
+)
 @click.option("--no-open", is_flag=True, help="Do not open it in a browser.")
 def explore(model, link, tensor, labels, inputs, users, items, three, html, no_open) -> None:
     """Write an interactive page: cosines run through every value while no prediction moves.

@@ -11,11 +11,15 @@ import click
 
 from gonio.cli.model import array_of
 from gonio.cli.output import json_option, tell
-from gonio.core.errors import GonioError
+from gonio.cli.paths import Command, Reads, Writes
 from gonio.core.progress import Bar
 
 
-@click.group()
+class _Group(click.Group):
+    command_class = Command
+
+
+@click.group(cls=_Group)
 def factors() -> None:
     """Try on data what rescaling does to the cosines of a factor model."""
 
@@ -23,7 +27,9 @@ def factors() -> None:
 def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The interactions: a file, or the simulation of the paper at a size that takes seconds."""
 
-    @click.option("--data", metavar="FILE", help="Your interactions, users x items: .npz (scipy.sparse) or .npy.")
+    @click.option(
+        "--data", metavar="FILE", type=Reads(), help="Your interactions, users x items: .npz (scipy.sparse) or .npy."
+    )
     @click.option("--simulated-users", type=int, default=5_000, show_default=True, help="How many, without --data.")
     @click.option("--simulated-items", type=int, default=500, show_default=True, help="How many, without --data.")
     @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation and of random rescalings.")
@@ -56,23 +62,9 @@ def _interactions(data: str | None, users: int, items: int, seed: int) -> Any:
         return simulate(users, items, seed=seed).X
     if data.endswith(".npy"):
         return array_of(data)
-    try:
-        from scipy.sparse import load_npz
+    from gonio.files.read.sparse import read_sparse
 
-        return load_npz(data)
-    except Exception as e:
-        raise GonioError(
-            f"{data} cannot be read as interactions ({e}); give a .npz of scipy.sparse.save_npz, or a .npy."
-        ) from None
-
-
-def counts_of(path: str) -> Any:
-    import numpy as np
-
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as e:
-        raise GonioError(f"{path} cannot be read as numbers ({e}); give a .npy with one number an item.") from None
+    return read_sparse(data, "factors")
 
 
 def _tell(result: Any, text: Callable[[Any], str], json_to: str | None) -> bool:
@@ -144,7 +136,7 @@ def restarts(X, rank, starts, lam_product, lam_factors, rate, seed, json_to) -> 
 @click.option("--lam-factors", type=float, default=100.0, show_default=True, help="Penalty on each factor.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--remedies", is_flag=True, help="Also the remedies the paper names (some minutes at full size).")
-@click.option("--out", metavar="FILE", help="Draw the panels here: .png, .svg or .pdf.")
+@click.option("--out", metavar="FILE", type=Writes(), help="Draw the panels here: .png, .svg or .pdf.")
 @json_option
 def figure1(simulated_users, simulated_items, rank, lam_product, lam_factors, seed, remedies, out, json_to) -> None:
     """The paper's Figure 1 again: clusters, and how well each choice of the cosine tells them apart."""
@@ -169,7 +161,7 @@ def figure1(simulated_users, simulated_items, rank, lam_product, lam_factors, se
 
 
 @factors.command()
-@click.argument("path")
+@click.argument("path", type=Reads())
 @click.option("--rank", type=int, default=50, show_default=True)
 @click.option("--lam-product", type=float, default=400.0, show_default=True, help="Penalty on the product.")
 @click.option("--lam-factors", type=float, help="Penalty on each factor (the root of --lam-product).")

@@ -6,10 +6,11 @@ import click
 
 from gonio.cli.model import LABELS, array_of, format_options, label_of, model_and, model_options
 from gonio.cli.output import json_option, tell
+from gonio.cli.paths import Reads, WritesFolder, command
 from gonio.core.head import Head
 
 
-@click.command()
+@command()
 @model_options
 @json_option
 def info(head: Head, json_to) -> None:
@@ -21,14 +22,16 @@ def info(head: Head, json_to) -> None:
     tell(lambda: text.info(p), p.to_dict, json_to)
 
 
-@click.command(epilog=LABELS)
+@command(epilog=LABELS)
 @model_and("LABEL LABEL", 2, 2)
 @click.option("--cosine", type=float, required=True, help="The cosine wanted, from -1 to 1.")
-@click.option("--out", metavar="DIR", help="Write the equivalent checkpoint here, in the model's own format.")
+@click.option(
+    "--out", metavar="DIR", type=WritesFolder(), help="Write the equivalent checkpoint here, in the model's own format."
+)
 @click.option("--same-type", is_flag=True, help="Keep the head of a 16-bit model in 16 bits (default: float32).")
 @click.option("--head-only", is_flag=True, help="Write the head alone, as DIR/head.safetensors.")
-@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
-@click.option("--embeddings", metavar="FILE", help="Bound and measure the difference over these (.npy).")
+@click.option("--overwrite", is_flag=True, help="Replace what gonio wrote at --out before.")
+@click.option("--embeddings", metavar="FILE", type=Reads(), help="Bound and measure the difference over these (.npy).")
 @click.option("--radius", type=float, help="Bound it over all inputs of at most this length.")
 @json_option
 def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embeddings, radius, json_to) -> None:
@@ -59,8 +62,8 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
         click.echo(text.written(written, difference, alone), err=quiet)
 
 
-@click.command()
-@click.argument("models", metavar="MODEL MODEL", nargs=2)
+@command()
+@click.argument("models", metavar="MODEL MODEL", nargs=2, type=Reads())
 @format_options
 @json_option
 def compare(models, link, tensor, labels, inputs, json_to) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gonio.cli.paths import Reads, ReadsInputs, Words
 from gonio.core.errors import GonioError
 from gonio.core.head import KNOWN_LINKS, Head
 
@@ -22,14 +23,21 @@ LABELS = (
 FORMAT = (
     click.option("--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."),
     click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong."),
-    click.option("--labels", metavar="FILE", help="Names of the rows: one a line, or JSON."),
+    click.option("--labels", metavar="FILE", type=Reads(), help="Names of the rows: one a line, or JSON."),
     click.option(
-        "--inputs", metavar="KIND", help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy."
+        "--inputs",
+        metavar="KIND",
+        type=ReadsInputs(),
+        help="What can reach the head: all, nonnegative, box:LOW,HIGH, observed:FILE.npy.",
     ),
 )
 FACTORS = (
-    click.option("--users", metavar="FILE", help="Factor model: the users' vectors (.npy), with --items."),
-    click.option("--items", metavar="FILE", help="Factor model: the items' vectors (.npy), with --users."),
+    click.option(
+        "--users", metavar="FILE", type=Reads(), help="Factor model: the users' vectors (.npy), with --items."
+    ),
+    click.option(
+        "--items", metavar="FILE", type=Reads(), help="Factor model: the items' vectors (.npy), with --users."
+    ),
 )
 
 
@@ -47,7 +55,7 @@ def _reading(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """MODEL and the options that say how to read it, as they were typed."""
-    return click.argument("model", required=False)(_reading(command))
+    return click.argument("model", required=False, type=Reads())(_reading(command))
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,14 +69,14 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def model_and(words: str, least: int, most: int | None = None) -> Callable[..., Any]:
-    """MODEL with its options, and further words behind it; with --users and --items all words are such.
+def model_and(words: str, least: int, most: int | None = None, *, files: bool = False) -> Callable[..., Any]:
+    """MODEL with its options, and further words, or files, behind it; with --users and --items all words are such.
 
     The command gets the Head and the words as they were typed, between `least` and `most` of them.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.argument("typed", metavar=f"[MODEL] {words}", nargs=-1)
+        @click.argument("typed", metavar=f"[MODEL] {words}", nargs=-1, type=Words(files=files))
         @functools.wraps(command)
         def wrapped(typed, link, tensor, labels, inputs, users, items, **rest: Any) -> Any:
             model, given = (None, typed) if users is not None or items is not None else (typed[:1], typed[1:])
@@ -130,10 +138,18 @@ def label_of(head: Head, text: str) -> str | int:
     return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text
 
 
-def array_of(path: str):
-    from gonio.core import inputs
+def array_of(path: str) -> Any:
+    """A table of numbers, one point a row, from a .npy file."""
+    from gonio.core.inputs import Observed
 
-    return inputs.parse(f"observed:{path}").F  # type: ignore[attr-defined]
+    return Observed(numbers_of(path, _name())).F
+
+
+def numbers_of(path: str, who: str) -> Any:
+    """The numbers of a .npy file."""
+    from gonio.core.npy_file import read_npy
+
+    return read_npy(path, who)
 
 
 def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:

@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
+from gonio.cli.paths import Writes, WritesProof
+from gonio.core.atomic_write import whole_text
 from gonio.core.errors import GonioError
 
 json_option = click.option(
-    "--json", "json_to", metavar="FILE", help="Write the result as JSON; '-' prints it instead of text."
+    "--json", "json_to", metavar="FILE", type=Writes(), help="Write the result as JSON; '-' prints it instead of text."
 )
 
 proof_option = click.option(
-    "--proof", metavar="FILE", help="Save the proofs (.npz), for gonio verify, and beside them the exact head."
+    "--proof",
+    metavar="FILE",
+    type=WritesProof(),
+    help="Save the proofs (.npz), for gonio verify, and beside them the exact head.",
 )
 
 
 def csv_option(row: str) -> Callable[..., Any]:
     """The option --csv of a command whose result has one row `row` ("a label")."""
     words = f"Write one row {row}: CSV, or JSON or Parquet by the name's ending; '-' prints CSV instead of text."
-    return click.option("--csv", "csv_to", metavar="FILE", help=words)
+    file = click.option("--csv", "csv_to", metavar="FILE", type=Writes(), help=words)
+    raw = click.option(
+        "--csv-raw",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_raw,
+        help="In CSV keep texts that begin like a formula as they are (default: with an apostrophe in front).",
+    )
+    return lambda command: file(raw(command))
+
+
+def _keep_raw(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta["gonio.csv_raw"] = value
 
 
 def tell(
@@ -34,33 +50,28 @@ def tell(
     csv_to: str | None = None,
 ) -> bool:
     """Print the text, or what '-' asks for in its place, and write the files; whether the terminal is left to data."""
+    name = str(click.get_current_context().info_name)
     if json_to == csv_to == "-":
         raise GonioError("--json - and --csv - both ask for the terminal; give one of them a file.")
     printed = "-" in (json_to, csv_to)
     if not printed:
         click.echo(text())
     if json_to is not None:
-        written = json.dumps(values(), indent=2, ensure_ascii=False)
+        # JSON has an escape for half of a surrogate pair, which no encoding has.
+        written = json.dumps(values(), indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
         if json_to == "-":
             click.echo(written)
         else:
-            _write(json_to, written + "\n")
+            whole_text(json_to, written + "\n", name)
             click.echo(f"  written    {json_to}", err=printed)
     if csv_to is not None:
         from gonio.report.table import save
 
         assert columns is not None
-        saved = save(columns(), csv_to)
+        saved = save(columns(), csv_to, raw=click.get_current_context().meta["gonio.csv_raw"])
         if csv_to != "-":
             click.echo(f"  written    {saved}", err=printed)
     return printed
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as e:
-        raise GonioError(f"{path} could not be written ({e.strerror or e}).") from None
 
 
 def save_proofs(head: Any, path: str | None, certificates: Callable[[], Any], *, quiet: bool) -> None:

@@ -8,6 +8,7 @@ import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
 from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
+from gonio.cli.paths import Reads, Writes, command
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -29,12 +30,17 @@ class Numbers(click.ParamType):
             return value
 
 
-@click.command("can-label", epilog=LABELS)
+@command("can-label", epilog=LABELS)
 @model_options
 @click.option("--on", "on", metavar="LABEL", multiple=True, help="A label that is to be on; may be given often.")
 @click.option("--off", "off", metavar="LABEL", multiple=True, help="A label that is to be off; may be given often.")
 @click.option("--rest-off", is_flag=True, help="Every label that is not named with --on is to be off.")
-@click.option("--sets", metavar="FILE", help="Whole label sets, one a line: the labels that are on, separated by tabs.")
+@click.option(
+    "--sets",
+    metavar="FILE",
+    type=Reads(),
+    help="Whole label sets, one a line: the labels that are on, separated by tabs.",
+)
 @csv_option("a set (with --sets)")
 @proof_option
 @json_option
@@ -61,7 +67,7 @@ def can_label(head: Head, on, off, rest_off, sets, csv_to, proof, json_to) -> No
     save_proofs(head, proof, each.values, quiet=quiet)
 
 
-@click.command("can-rank", epilog=LABELS)
+@command("can-rank", epilog=LABELS)
 @model_and("LABEL LABEL...", 1)
 @click.option("--on-top", is_flag=True, help="They are to be above all other labels too: the top k in this order.")
 @proof_option
@@ -79,7 +85,7 @@ def can_rank(head: Head, names, on_top, proof, json_to) -> None:
     _tell_verdict(ask(head, order, top=on_top), json_to, proof)
 
 
-@click.command("can-top", epilog=LABELS)
+@command("can-top", epilog=LABELS)
 @model_and("LABEL...", 1)
 @proof_option
 @json_option
@@ -90,7 +96,7 @@ def can_top(head: Head, names, proof, json_to) -> None:
     _tell_verdict(ask(head, [label_of(head, x) for x in names]), json_to, proof)
 
 
-@click.command()
+@command()
 @model_options
 @click.option("--top", metavar="K", type=int, default=0, help="Show the first K of them.")
 @click.option(
@@ -102,7 +108,10 @@ def can_top(head: Head, names, proof, json_to) -> None:
 )
 @click.option("--drop", is_flag=True, help="Leave out labels that have no pattern: zero rows, second twins.")
 @click.option(
-    "--out", metavar="FILE", help="Save all of them as an array (.npy): signs, or label indices winner first."
+    "--out",
+    metavar="FILE",
+    type=Writes(),
+    help="Save all of them as an array (.npy): signs, or label indices winner first.",
 )
 @click.option("--any-size", is_flag=True, help="Go through however many there are.")
 @json_option
@@ -120,10 +129,10 @@ def patterns(head: Head, top, numbers, drop, out, any_size, json_to) -> None:
         found = rankings(head, numbers=numbers, drop_twins=drop, limit=limit)
     quiet = tell(lambda: text.patterns(found, listed=top), found.to_dict, json_to)
     if out is not None:
-        import numpy as np
+        from gonio.files.write.npy_rows import save_rows
 
         with Bar("patterns") as bar:
-            np.save(out, found.to_array(on_progress=bar))
+            save_rows(out, map(found.rows, found.blocks(on_progress=bar)), found.to_array, "patterns")
         click.echo(f"  written    {out}", err=quiet)
 
 

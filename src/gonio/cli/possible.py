@@ -8,6 +8,7 @@ import click
 
 from gonio.cli.model import LABELS, label_of, model_and, model_options, pairs_of
 from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
+from gonio.cli.paths import Reads, WritesFolder, command
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -15,7 +16,7 @@ from gonio.core.progress import Bar
 Precision = Literal["bf16", "fp16", "fp8", "int8"]
 
 
-@click.command("can-win", epilog=LABELS)
+@command("can-win", epilog=LABELS)
 @model_and("[LABEL]...", 0)
 @csv_option("a label")
 @proof_option
@@ -42,9 +43,9 @@ def can_win(head: Head, names, csv_to, proof, cast, json_to) -> None:
         raise SystemExit(130)
 
 
-@click.command("can-tie", epilog=LABELS)
+@command("can-tie", epilog=LABELS)
 @model_and("[LABEL LABEL]", 0, 2)
-@click.option("--pairs", metavar="FILE", help="Pairs of labels, one a line, separated by a tab.")
+@click.option("--pairs", metavar="FILE", type=Reads(), help="Pairs of labels, one a line, separated by a tab.")
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
 @csv_option("a pair")
 @proof_option
@@ -63,8 +64,8 @@ def can_tie(head: Head, names, pairs, nearest, csv_to, proof, json_to) -> None:
     save_proofs(head, proof, lambda: (result.certificate(k) for k in range(len(result))), quiet=quiet)
 
 
-@click.command()
-@model_and("PROOF", 1, 1)
+@command()
+@model_and("PROOF", 1, 1, files=True)
 @json_option
 def verify(head: Head, files, json_to) -> None:
     """Check a saved PROOF against MODEL, without any solver; exit code 1 if anything in it is refused."""
@@ -77,14 +78,18 @@ def verify(head: Head, files, json_to) -> None:
         raise SystemExit(1)
 
 
-@click.command()
+@command()
 @model_options
 @click.option("--to", type=int, required=True, help="How many rows the head is to have.")
 @click.option(
-    "--out", metavar="DIR", required=True, help="Write the padded checkpoint here, in the model's own format."
+    "--out",
+    metavar="DIR",
+    type=WritesFolder(),
+    required=True,
+    help="Write the padded checkpoint here, in the model's own format.",
 )
 @proof_option
-@click.option("--overwrite", is_flag=True, help="Replace what stands at --out.")
+@click.option("--overwrite", is_flag=True, help="Replace what gonio wrote at --out before.")
 @json_option
 def pad(head: Head, to, out, proof, overwrite, json_to) -> None:
     """Append rows to MODEL that provably never win as written, and fill its padded rows with them."""

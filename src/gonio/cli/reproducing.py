@@ -5,12 +5,18 @@ from __future__ import annotations
 import click
 
 from gonio.cli.output import json_option, tell
+from gonio.cli.paths import WritesInto, command
 from gonio.core.progress import Bar
 
 
-@click.command()
+@command()
 @click.argument("papers", nargs=-1)
-@click.option("--out", metavar="DIR", help="Write the gallery here: a page a paper, its pictures, reproduction.json.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=WritesInto(),
+    help="Write the gallery here: a page a paper, its pictures, reproduction.json.",
+)
 @click.option(
     "--format", "formats", type=click.Choice(["png", "svg", "pdf"]), multiple=True, default=["png"], show_default=True
 )

@@ -6,14 +6,15 @@ import click
 
 from gonio.cli.model import LABELS, array_of, label_of, model_and
 from gonio.cli.output import csv_option, json_option, tell
+from gonio.cli.paths import Reads, command
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 
 
-@click.command(epilog=LABELS)
+@command(epilog=LABELS)
 @model_and("LABEL...", 1)
 @click.option("--measure", "name", metavar="NAME", help="The measure (default: what the link and --embeddings allow).")
-@click.option("--embeddings", metavar="FILE", help="The inputs to measure over (.npy), one a row.")
+@click.option("--embeddings", metavar="FILE", type=Reads(), help="The inputs to measure over (.npy), one a row.")
 @click.option("--top", metavar="K", type=int, help="How many neighbours (default: 10, or all there are).")
 @csv_option("a neighbour")
 @json_option

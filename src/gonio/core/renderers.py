@@ -6,10 +6,12 @@ looks the result's class up here instead; `gonio` says once, with `fill_with`, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+TYPE_CHECKING = False  # as typing has it; this is imported before the command can answer signals
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-Renderer = Callable[[Any], str]
+    Renderer = Callable[[Any], str]
 
 _table: dict[tuple[type, str], Renderer] = {}
 _fillers: list[Callable[[], None]] = []

@@ -14,6 +14,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.histogram import histogram
 from gonio.core.parallel import spans
 from gonio.diagnostics.result import Result, axes
 
@@ -62,7 +63,9 @@ class Concentration(Result):
             (self.distances, "this head", "#1f6f8b"),
         ):
             mean = values.mean()
-            ax.hist(values / mean if mean > 0 else values, bins=60, density=True, alpha=0.6, label=name, color=colour)
+            counts, edges = histogram(values / mean if mean > 0 else values, 60)
+            density = counts / (counts.sum() * np.diff(edges))
+            ax.stairs(density, edges, fill=True, alpha=0.6, label=name, color=colour)
         ax.set_xlabel("distance of two rows over the mean distance")
         ax.set_ylabel("density")
         ax.legend(frameon=False)

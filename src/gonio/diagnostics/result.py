@@ -97,8 +97,12 @@ def axes(ax: Any, **size: Any) -> Any:
     return page.subplots()
 
 
+LONG = 80  # characters of a label's name in a sentence
+
+
 def quoted(labels: tuple[str, ...], which: Any, most: int = 5) -> str:
     """The first few of some labels, by name."""
-    some = [repr(labels[int(i)]) for i in list(which)[:most]]
+    names = [labels[int(i)] for i in list(which)[:most]]
+    some = [repr(x if len(x) <= LONG else x[: LONG - 1] + "…") for x in names]
     more = len(which) - most
     return ", ".join(some) + (f" and {more:,} more" if more > 0 else "")

@@ -11,6 +11,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.correlations import spearman
 from gonio.core.head import Head
+from gonio.core.histogram import histogram
 from gonio.diagnostics.neighbour_counts import log2_frequencies
 from gonio.diagnostics.result import Result, axes, quoted
 from gonio.gauge.group import gauge_of, offset_is_convention
@@ -109,7 +110,7 @@ def norms(head: Head, frequencies: Any = None, *, hubs: Any = None, bins: int = 
         known["length of the name"] = np.array([len(x) for x in head.labels], np.float64)
     known["position"] = np.arange(n, dtype=np.float64)
     found = {k: spearman(lengths, v) for k, v in known.items()}
-    counts, edges = np.histogram(lengths, bins=bins)
+    counts, edges = histogram(lengths, bins)
     return Norms(
         lengths.copy(),
         np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1]),

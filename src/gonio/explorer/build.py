@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gonio.core.atomic_write import whole
+from gonio.core.atomic_write import whole_text
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
@@ -66,7 +66,7 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
         bias = there if bias is None else bias + there
     reach = _reach(flat, bias, three)
     kept = _kept(flat, bias, reach, three)
-    names = [head.labels[i] for i in kept]
+    names = [head.labels[i] if len(head.labels[i]) <= LONG else head.labels[i][: LONG - 1] + "…" for i in kept]
     where = "about an input at which these three are the top" if centre is not None else "through 0"
     story = (
         f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {short(names[0])}, "
@@ -156,11 +156,12 @@ def _kept(flat: np.ndarray, bias: np.ndarray | None, reach: float, three: list[i
     return [*three, *order][:SHOWN]
 
 
+LONG = 80  # characters of a label's name on the page
+
+
 def write(path: str | Path, text: str) -> Path:
     """Write a page into place, whole or not at all."""
-    with whole(path, "explore") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return Path(path)
+    return whole_text(path, text, "explore")
 
 
 def _text(name: str) -> str:

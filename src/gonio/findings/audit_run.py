@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gonio.core.atomic_write import whole_text
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.renderers import rendered
@@ -136,14 +137,14 @@ class Audit:
         """The audit as JSON text, written to a file where one is named."""
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         if path is not None:
-            _write(path, text + "\n")
+            whole_text(path, text + "\n", "audit", lone="backslashreplace")
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The audit as one self-contained page, written to a file where one is named."""
         text = rendered(self, "html")
         if path is not None:
-            _write(path, text)
+            whole_text(path, text, "audit")
         return text
 
     def _repr_html_(self) -> str:
@@ -234,10 +235,3 @@ def _plain(x: Any) -> Any:
     if isinstance(x, float) and (x != x or x in (float("inf"), float("-inf"))):
         return None
     return x
-
-
-def _write(path: str | Path, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as e:
-        raise GonioError(f"audit: {path} cannot be written ({e.strerror}); choose another place.") from None

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from gonio.core.head import Head
 
 LONG = 40  # characters of a label's name in a sentence
+LONGEST = 200  # of one that somebody may be expected to type
 
 State = Literal["fact", "convention", "fine", "warning", "open"]
 
@@ -46,7 +47,11 @@ def typed_label(head: Head, row: int) -> str:
     """A label as a command line takes it: its quoted name, or its number where the name is not one row's alone."""
     name = head.labels[row]
     plain = (
-        head.named and name.isprintable() and name and not name.startswith(("-", "#")) and head.labels.count(name) == 1
+        head.named
+        and 0 < len(name) <= LONGEST
+        and name.isprintable()
+        and not name.startswith(("-", "#"))
+        and head.labels.count(name) == 1
     )
     return shlex.quote(name) if plain else f"'#{row}'"
 

@@ -15,8 +15,9 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.source import Source
+from gonio.core.whole_folder import whole_folder
 from gonio.files.write.checkpoint import config_of, head_tensor_name, must_not_write_over, replace_tensors, write_folder
-from gonio.files.write.tensors import SAFETENSORS, Part, StoredTable, new_folder, write_file
+from gonio.files.write.tensors import SAFETENSORS, Part, StoredTable, write_file
 from gonio.gauge.dialling import Dialled
 
 Precision = Literal["float32", "same"]
@@ -73,7 +74,7 @@ def export(dialled: Dialled, out: Path | str, *, precision: Precision = "float32
         own = name.removesuffix("weight") + "bias"  # beside a head of its own some models look for a bias of its own
         if source.tensors.get("bias") != own:
             parts[own] = like.bias
-    with new_folder(out, overwrite) as folder:
+    with whole_folder(out, "export", overwrite=overwrite) as folder:
         if not place.is_dir():
             write_file(place, folder / place.name, parts)
             return Written(out / place.name, name, dtype, untied)

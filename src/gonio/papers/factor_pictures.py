@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gonio.core.atomic_write import whole
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.papers.steck_figure1 import Figure1
@@ -60,10 +61,8 @@ def draw(figure: Figure1, path: str | Path) -> Path:
         f"One training objective, many item-item cosines: {n:,} users, {p:,} items by cluster and popularity, "
         f"rank {figure.rank}, w = 1/(1 + lam/s²)"
     )
-    try:
-        page.savefig(path, dpi=120)
-    except OSError as e:
-        raise GonioError(f"draw: {path} could not be written ({e.strerror or e}).") from None
+    with whole(path, "draw") as temporary:
+        page.savefig(temporary, dpi=120)
     return path
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.core.atomic_write import whole
 from gonio.core.head import Head
 from gonio.core.inputs import Nonnegative
 
@@ -68,7 +69,9 @@ def save(wheel: Path, to: Path) -> Path:
     """The head as a .npz file that any tool can read."""
     h = head(wheel)
     assert h.bias is not None
-    np.savez(to, W=h.W, b=h.bias, labels=np.array(h.labels), link=np.array(h.link), inputs=np.array("nonnegative"))
+    with whole(to, "g2pm") as temporary, temporary.open("wb") as f:
+        about = {"labels": np.array(h.labels), "link": np.array(h.link), "inputs": np.array("nonnegative")}
+        np.savez(f, W=h.W, b=h.bias, **about)  # type: ignore[arg-type]
     return to
 
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from gonio.core.atomic_write import make_folder, whole, whole_text
 from gonio.core.errors import GonioError
 from gonio.papers.comparison import Picture, Reproduction, Row, summary
 
@@ -80,10 +81,9 @@ def text(several: list[Reproduction]) -> str:
 
 def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ...] = ("png",)) -> Path:
     """One page a paper with its pictures and numbers, an index, and reproduction.json."""
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(out, "reproduce")
     css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
-    (folder / "style.css").write_text(css + WRAPPING, encoding="utf-8")
+    whole_text(folder / "style.css", css + WRAPPING, "reproduce")
     for r in several:
         for p in r.pictures:
             for f in formats:
@@ -100,9 +100,8 @@ def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ..
     names = list(several[0].counts()) if several else []
     _write(folder / "index.html", "index.html", title="The papers, reproduced", names=names, papers=several)
     record = {r.key: r.to_dict() for r in several}
-    (folder / "reproduction.json").write_text(
-        json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n", encoding="utf-8"
-    )
+    written = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
+    whole_text(folder / "reproduction.json", written, "reproduce", lone="backslashreplace")
     return folder / "index.html"
 
 
@@ -111,7 +110,7 @@ def _write(path: Path, template: str, **values: Any) -> None:
 
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=PackageLoader("gonio.papers", "templates"))
     env.filters["short"] = _short
-    path.write_text(env.get_template(template).render(**values) + "\n", encoding="utf-8")
+    whole_text(path, env.get_template(template).render(**values) + "\n", "reproduce")
 
 
 def draw(picture: Picture, path: Path) -> Path:
@@ -122,7 +121,8 @@ def draw(picture: Picture, path: Path) -> Path:
     fig = Figure(figsize=picture.size, layout="constrained")
     FigureCanvasAgg(fig)
     picture.draw(fig)
-    fig.savefig(path, dpi=110, metadata={"Software": None} if path.suffix == ".png" else None)
+    with whole(path, "reproduce") as temporary:
+        fig.savefig(temporary, dpi=110, metadata={"Software": None} if path.suffix == ".png" else None)
     return path
 
 

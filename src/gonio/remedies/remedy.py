@@ -19,9 +19,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gonio.core import checks
+from gonio.core.atomic_write import whole
 from gonio.core.correlations import spearman
 from gonio.core.directions import cosines
 from gonio.core.errors import GonioError
+from gonio.core.npz_archive import NpzArchive
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -160,19 +162,16 @@ class Remedy(TransformerMixin, BaseEstimator):
             about["names"] = [str(x) for x in self.feature_names_in_]
         path = Path(path)
         path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-        try:
-            with path.open("wb") as f:
-                np.savez(f, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
-        except OSError as e:
-            raise GonioError(f"{type(self).__name__}.save: {path} cannot be written ({e.strerror}).") from None
+        with whole(path, f"{type(self).__name__}.save") as temporary, temporary.open("wb") as f:
+            np.savez(f, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
         return path
 
 
 def load(path: str | Path) -> Remedy:
     """A remedy as it was fitted, from its npz file. Nothing in the file is executed."""
     try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            held = {k: file[k] for k in file.files}
+        archive = NpzArchive(Path(path))
+        held = {k: np.array(archive.read(k)) for k in archive.entries}
         about = json.loads(str(held.pop("about")))
         if about["format"] != FORMAT:
             raise ValueError(about["format"])

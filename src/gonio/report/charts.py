@@ -7,6 +7,7 @@ from typing import Any
 from gonio.findings.audit_run import Audit
 from gonio.report.text import printable
 
+NAME = 80  # characters of a label that hovering shows
 INK, SOFT, BLUE, ORANGE = "#222222", "#777777", "#1f5fa8", "#c2570c"
 
 
@@ -42,8 +43,8 @@ def _against(f: Any) -> tuple[str, Any] | None:
     for kind, colour, name in ((1, SOFT, "random pairs"), (0, BLUE, "nearest by cosine")):
         some = [q for q in points if q[4] == kind]
         columns: Any = {
-            "a": [q[0] for q in some],
-            "b": [q[1] for q in some],
+            "a": [q[0][:NAME] for q in some],
+            "b": [q[1][:NAME] for q in some],
             "x": [q[2] for q in some],
             "y": [q[3] for q in some],
         }
@@ -114,7 +115,7 @@ def _hubs(f: Any) -> tuple[str, Any] | None:
 
     hubs = hubs[:20]
     p = _figure("Labels that are in the most lists of neighbours", "lists", "", y_range=(len(hubs) - 0.5, -0.5))
-    columns: Any = {"y": list(range(len(hubs))), "name": [h[0] for h in hubs], "count": [h[1] for h in hubs]}
+    columns: Any = {"y": list(range(len(hubs))), "name": [h[0][:NAME] for h in hubs], "count": [h[1] for h in hubs]}
     p.hbar(y="y", right="count", height=0.7, color=ORANGE, source=ColumnDataSource(columns))
     p.yaxis.ticker = columns["y"]
     p.yaxis.major_label_overrides = {i: PlainText(text=printable(h[0])[:16]) for i, h in enumerate(hubs)}

@@ -19,12 +19,20 @@ from gonio.gauge.group import SCORES
 WIDTH = 110
 
 
+MOST = 4000  # characters of a label or a paragraph: a name may be a megabyte long
+
+
 def printable(label: str) -> str:
-    """A label as one line of plain characters: controls and direction marks are shown as escapes.
+    """A label as one line of plain characters: controls and direction marks are shown as escapes, the end of what is
+    very long as its length.
 
     >>> print(printable("ok" + chr(27) + "[31m"))
     ok\\x1b[31m
+    >>> printable("x" * 10**6)[-40:]
+    'xxxxxxxxxxxxxxxx… (1,000,000 characters)'
     """
+    if len(label) > MOST:
+        label = f"{label[:MOST]}… ({len(label):,} characters)"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in label)
 
 

@@ -2,7 +2,7 @@
 
 from gonio.core.inputs.base import Inputs, Problem, Shape
 from gonio.core.inputs.sets import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
-from gonio.core.inputs.spellings import SPELLINGS, of, parse
+from gonio.core.inputs.spellings import SPELLINGS, of, parse, without_files
 
 __all__ = [
     "SPELLINGS",
@@ -17,4 +17,5 @@ __all__ = [
     "Shape",
     "of",
     "parse",
+    "without_files",
 ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-
 from gonio.core.errors import GonioError
 from gonio.core.inputs.base import Inputs
 from gonio.core.inputs.sets import AllInputs, Box, Nonnegative, Observed
@@ -20,6 +18,27 @@ def parse(text: str) -> Inputs:
     >>> print(parse("box:-0.2785,inf"))
     box -0.2785 <= x <= inf
     """
+    named = _file_named(text)
+    if named is not None:
+        from gonio.core.npy_file import read_npy
+
+        return Observed(read_npy(named, "inputs"))
+    return _plain(text)
+
+
+def without_files(text: str) -> Inputs | None:
+    """The inputs that a file from elsewhere names; None where it names a file, which is never opened for it."""
+    return None if _file_named(text) is not None else _plain(text)
+
+
+def _file_named(text: str) -> str | None:
+    """The file of observed:FILE."""
+    kind, _, rest = text.strip().partition(":")
+    return rest if kind.strip() == "observed" and rest else None
+
+
+def _plain(text: str) -> Inputs:
+    """The inputs of a text that names no file; nothing is ever opened here."""
     kind, _, rest = text.strip().partition(":")
     if kind == "all" and not rest:
         return AllInputs()
@@ -32,13 +51,6 @@ def parse(text: str) -> Inputs:
             pass
         else:
             return Box(low, high)
-    if kind == "observed" and rest:
-        try:
-            return Observed(np.load(rest, allow_pickle=False))
-        except (OSError, ValueError, EOFError) as e:
-            if isinstance(e, GonioError):
-                raise
-            raise GonioError(f"inputs: {rest} cannot be read as a .npy array ({e}).") from None
     raise GonioError(f"inputs: {text!r} is not understood; write one of {SPELLINGS}.")
 
 

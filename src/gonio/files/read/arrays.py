@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from gonio.core import inputs as _inputs
-from gonio.core.archive import Archive, DictArchive, read_only
+from gonio.core.archive import Archive, DictArchive
 from gonio.core.errors import LoadError
-from gonio.core.npz_archive import HEADER, NpzArchive, npy_header
+from gonio.core.npy_file import read_npy
+from gonio.core.npz_archive import NpzArchive
 from gonio.core.row_table import RowTable
 from gonio.files.read import names
 from gonio.files.read.head_draft import Draft
@@ -27,18 +28,10 @@ INPUTS_WITH_ARRAYS: dict[str, tuple[Any, ...]] = {
 
 def npy(path: Path, tensor: str | None = None) -> Draft:
     """A table of label rows in a .npy file."""
-    with path.open("rb") as f:
-        shape, fortran, dtype, offset = npy_header(f.read(HEADER), str(path))
-    wanted = offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if path.stat().st_size < wanted:
-        raise LoadError(
-            f"load: {path} claims an array of shape {shape} and so {wanted:,} bytes; the file has "
-            f"{path.stat().st_size:,}. It was cut short; write it anew."
-        )
-    if len(shape) != 2 or 0 in shape:
-        raise LoadError(f"load: {path} has shape {shape}; a head needs two axes (labels, dim), neither empty.")
-    mapped = np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C").view(np.ndarray)
-    out = Draft(str(path), "npy", RowTable(read_only(mapped), who=f"load: {path}"), bytes_read=mapped.nbytes)
+    mapped = read_npy(path, "load")
+    if mapped.ndim != 2 or 0 in mapped.shape:
+        raise LoadError(f"load: {path} has shape {mapped.shape}; a head needs two axes (labels, dim), neither empty.")
+    out = Draft(str(path), "npy", RowTable(mapped, who=f"load: {path}"), bytes_read=mapped.nbytes)
     out.decide("weight", "the array of the file")
     out.decide("bias", "a .npy file holds one array, so none")
     out.tensors, out.file = {"W": ""}, str(path)
@@ -70,15 +63,20 @@ def _draft(archive: Archive, tensor: str | None) -> Draft:
     out = names.draft(archive, tensor)
     texts = {k: e for k, e in archive.entries.items() if e.dtype.startswith("str")}
     if "labels" in texts and len(texts["labels"].shape) == 1:
+        if texts["labels"].shape[0] != out.rows.shape[0]:
+            raise LoadError(
+                f"load: {archive.place} has {texts['labels'].shape[0]:,} labels and {out.rows.shape[0]:,} rows; one "
+                f"label a row is needed."
+            )
         out.labels = [str(x) for x in archive.read("labels")]
         out.decide("labels", "the array `labels` of the file")
     for part in ("link", "inputs", "trained"):
         if part in texts and not texts[part].shape:
             value: Any = str(archive.read(part)[()])
-            if part == "inputs" and value.startswith("observed:"):
-                continue  # a file must not make us open another
             if part == "inputs":
-                value = _with_arrays(archive, value) if value in INPUTS_WITH_ARRAYS else _inputs.parse(value)
+                value = _with_arrays(archive, value) if value in INPUTS_WITH_ARRAYS else _inputs.without_files(value)
+            if value is None:
+                continue  # a file must not make us open another
             setattr(out, part, value)
             out.decide(part, f"the entry `{part}` of the file")
     cap = archive.entries.get("softcap")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gonio.core.archive import Archive, Entry
 from gonio.core.errors import LoadError, missing_extra
 from gonio.files.read import checkpoint, names
+from gonio.files.read.bounded_request import ServerAnswer, fetch
 from gonio.files.read.head_draft import Draft
 from gonio.files.read.safetensors import dtype_of, header_length, parse_header
 
 FIRST = 1 << 18  # one request usually brings the whole header
 CAP = 256 << 20  # a tokenizer or config larger than this is not one
+FILES = 2000  # no model is in more parts; the largest have a few hundred
+PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 class Repository:
@@ -33,53 +36,55 @@ class Repository:
         self.headers = huggingface_hub.utils.build_hf_headers()
         self.fetched = 0
 
-    def _get(self, file: str, span: tuple[int, int] | None = None) -> Any:
-        headers = dict(self.headers)
+    def _get(self, file: str, most: int, span: tuple[int, int] | None = None) -> ServerAnswer:
+        """What the server answers: at most `most` bytes, within a time that their number allows."""
+        headers = dict(self.headers) | {"Accept-Encoding": "identity"}  # the bytes of the file itself are counted
         if span is not None:
             headers["Range"] = f"bytes={span[0]}-{span[1] - 1}"
-            headers["Accept-Encoding"] = "identity"  # ranges count the bytes of the file itself
-        # huggingface_hub spoke requests first and httpx since 1.0; the two call this differently.
-        by_httpx = "httpx" in type(self.session).__module__
-        follow: dict[str, Any] = {"follow_redirects" if by_httpx else "allow_redirects": True}
         try:
-            answer = self.session.get(self.url(file), headers=headers, timeout=60, **follow)
+            answer = fetch(self.session, self.url(file), headers, most)
+        except LoadError as e:
+            raise LoadError(f"load: {file} of {self.name} {e}") from None
         except Exception as e:
             raise LoadError(
                 f"load: {self.name} could not be reached ({type(e).__name__}); check the network, or give a folder."
             ) from None
-        if answer.status_code in (401, 403):
+        if answer.status in (401, 403):
             raise LoadError(
-                f"load: {self.name} is private, gated or does not exist (status {answer.status_code}); log in with "
+                f"load: {self.name} is private, gated or does not exist (status {answer.status}); log in with "
                 f"`hf auth login`, or check the name."
             )
         return answer
 
     def whole(self, file: str) -> bytes | None:
         """A small file, or None where the repository has none of that name."""
-        answer = self._get(file)
-        if answer.status_code == 404:
+        answer = self._get(file, CAP)
+        if answer.status == 404:
             return None
-        if answer.status_code != 200 or len(answer.content) > CAP:
-            raise LoadError(f"load: {file} of {self.name} could not be fetched (status {answer.status_code}).")
-        self.fetched += len(answer.content)
-        return answer.content
+        if answer.status != 200:
+            raise LoadError(f"load: {file} of {self.name} could not be fetched (status {answer.status}).")
+        self.fetched += len(answer.body)
+        return answer.body
 
     def span(self, file: str, start: int, stop: int) -> tuple[bytes, int] | None:
         """Bytes start..stop of a file and the length of the whole; None where there is no such file."""
-        answer = self._get(file, (start, stop))
-        if answer.status_code == 404:
+        answer = self._get(file, stop - start, (start, stop))
+        if answer.status == 404:
             return None
-        about = answer.headers.get("Content-Range", "")
-        if answer.status_code != 206 or "/" not in about:
+        about = PART.fullmatch(answer.part)
+        if answer.status != 206 or about is None:
             raise LoadError(
-                f"load: the server of {self.name} does not serve parts of files (status {answer.status_code}); "
+                f"load: the server of {self.name} does not serve parts of files (status {answer.status}); "
                 f"download the model and give its folder."
             )
-        whole = about.rpartition("/")[2]
-        if not whole.isdigit() or len(answer.content) != min(stop, int(whole)) - start:
-            raise LoadError(f"load: {file} of {self.name} came in the wrong length; try again.")
-        self.fetched += len(answer.content)
-        return answer.content, int(whole)
+        first, last, whole = (int(x) for x in about.groups())
+        if first != start or last != min(stop, whole) - 1 or len(answer.body) != last + 1 - first:
+            raise LoadError(
+                f"load: bytes {start:,} to {stop - 1:,} of {file} of {self.name} were asked for, and "
+                f"{len(answer.body):,} came that are said to be {first:,} to {last:,} of {whole:,}; try again."
+            )
+        self.fetched += len(answer.body)
+        return answer.body, whole
 
 
 class HubArchive(Archive):
@@ -98,6 +103,11 @@ class HubArchive(Archive):
                 files = sorted({str(v) for v in json.loads(index)["weight_map"].values()})
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise LoadError(f"load: the index of {repository.name} is damaged.") from None
+            if len(files) > FILES:
+                raise LoadError(
+                    f"load: the index of {repository.name} names {len(files):,} files, and each is a request; at most "
+                    f"{FILES:,} are read. Download the model and give its folder."
+                )
         entries: dict[str, Entry] = {}
         for file in files:
             found, ranges, offset = self._header(file)

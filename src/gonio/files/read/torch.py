@@ -45,8 +45,23 @@ class TorchArchive(Archive):
         return self.files[name]
 
     def _fetch(self, name: str) -> np.ndarray:
-        a = as_array(self.state[name])
+        t = self.state[name]
+        if not self.live:
+            self._must_be_stored(name, t)
+        a = as_array(t)
         return a.copy() if self.live else a
+
+    def _must_be_stored(self, name: str, t: Any) -> None:
+        """A tensor of a file may claim any shape over a few bytes, repeated by a stride of 0."""
+        torch = _torch()
+        if t.layout != torch.strided or t.device.type == "meta":
+            raise LoadError(f"load: {name} of {self.place} is a sparse or empty shell of a tensor; save it dense.")
+        claimed, held = t.numel() * t.element_size(), t.untyped_storage().nbytes()
+        if claimed > held:
+            raise LoadError(
+                f"load: {name} of {self.place} claims shape {tuple(t.shape)} and so {claimed:,} bytes, and {held:,} "
+                f"are stored: the rest repeats them. If that is meant, save it with .contiguous()."
+            )
 
 
 def as_array(t: Any) -> np.ndarray:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gonio.core.atomic_write import whole
+from gonio.core.atomic_write import make_folder, whole
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.source import Source
-from gonio.files.write.tensors import Part, StoredTable, new_folder, write_file, write_safetensors
+from gonio.core.whole_folder import MARKER, whole_folder
+from gonio.files.write.tensors import Part, StoredTable, write_file, write_safetensors
 
 # Tied models that can be untied, by model_type: the name their own head has then. Others keep a head under a name, or a
 # table in a second place, that is not known here, and would be read back with a random head.
@@ -70,7 +71,7 @@ def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite
     parts: dict[str, Any] = {"weight": rows}
     if head.bias is not None:
         parts["bias"] = head.bias.astype(np.float32)
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out.parent, "export")
     with whole(out, "export") as temporary:
         write_safetensors(temporary, parts, {})
     return out
@@ -78,25 +79,57 @@ def standalone(head: Head, out: Path | str, *, dtype: str = "float32", overwrite
 
 def write_folder(place: Path, folder: Path, holder: Path, parts: Mapping[str, Part], config: dict[str, Any]) -> None:
     """A checkpoint folder: the file with the head is written anew, the others are copied."""
-    for path in sorted(place.rglob("*")):
-        target = folder / path.relative_to(place)
-        if path.is_dir():
-            target.mkdir(exist_ok=True)
-        elif path == holder:
+    for path, target in _files(place, folder):
+        if path == holder:
             write_file(path, target, parts)
         elif path.parent == place and path.name.endswith(".index.json"):
-            table = json.loads(path.read_bytes())
-            if holder.name in table.get("weight_map", {}).values():
-                table["weight_map"] |= dict.fromkeys(parts, holder.name)
-                table.get("metadata", {}).pop("total_size", None)
-            target.write_text(json.dumps(table, indent=2), encoding="utf-8")
+            _write_index(path, target, holder.name, parts)
         elif path == place / "config.json":
             config["tie_word_embeddings"] = False
             if config.get("model_type") in ("t5", "mt5", "umt5"):
                 config.setdefault("scale_decoder_outputs", True)
             target.write_text(json.dumps(config, indent=2), encoding="utf-8")
         else:
-            shutil.copy2(path, target)
+            shutil.copyfile(path, target)
+
+
+def _files(place: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Each file of a model's folder and where its copy goes; folders are made as they come.
+
+    A link out of the folder could copy a secret into what is handed on, and a device never ends: neither is copied.
+    """
+    root = place.resolve()
+    # A model of the hub's cache is a folder of links into the store beside it, and may be copied.
+    homes = [root, *([root.parents[1] / "blobs"] if root.parent.name == "snapshots" else [])]
+    for path in sorted(place.rglob("*")):
+        target = folder / path.relative_to(place)
+        real = path.resolve()
+        if not any(real.is_relative_to(home) for home in homes):
+            raise GonioError(
+                f"export: {path} is a link out of the model's folder, to {real}, and what lies outside is not copied; "
+                f"remove the link, or put the file itself there."
+            )
+        if path.is_symlink() and real.is_dir():
+            raise GonioError(f"export: {path} is a link to a folder, which is not followed; remove it.")
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        elif not path.is_file():
+            raise GonioError(f"export: {path} is neither a file nor a folder, and is not copied; remove it.")
+        elif path.relative_to(place) != Path(MARKER):
+            yield path, target
+
+
+def _write_index(path: Path, target: Path, holder: str, parts: Mapping[str, Part]) -> None:
+    """The index of shards with the tensors of the head in it; one that is no index is copied as it is."""
+    try:
+        table = json.loads(path.read_bytes())
+        if holder in table["weight_map"].values():
+            table["weight_map"] |= dict.fromkeys(parts, holder)
+            table.get("metadata", {}).pop("total_size", None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        shutil.copyfile(path, target)
+        return
+    target.write_text(json.dumps(table, indent=2), encoding="utf-8")
 
 
 def replace_tensors(
@@ -112,22 +145,19 @@ def replace_tensors(
 
     place, out = Path(source.place), Path(out)
     must_not_write_over(place, out)
-    with new_folder(out, overwrite) as folder:
+    with whole_folder(out, "export", overwrite=overwrite) as folder:
         if not place.is_dir():
             write_file(place, folder / place.name, parts)
             return out / place.name
-        for path in sorted(place.rglob("*")):
-            target = folder / path.relative_to(place)
-            if path.is_dir():
-                target.mkdir(exist_ok=True)
-            elif path.suffix == ".safetensors":
+        for path, target in _files(place, folder):
+            if path.suffix == ".safetensors":
                 held = SafetensorsArchive([path], str(path)).entries
                 write_file(path, target, {name: a for name, a in parts.items() if name in held})
             elif path == place / "config.json":
                 about = config(json.loads(path.read_bytes()))
                 target.write_text(json.dumps(about, indent=2), encoding="utf-8")
             else:
-                shutil.copy2(path, target)
+                shutil.copyfile(path, target)
     return out
 
 

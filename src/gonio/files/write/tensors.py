@@ -1,14 +1,12 @@
-"""Files of tensors written anew with some of them changed, and moved into place only when they are whole."""
+"""Files of tensors written anew with some of them changed, into a folder that is moved into place when it is whole."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,28 +72,6 @@ def _write_all(handle: int, block: np.ndarray, place: int) -> None:
 
 
 Part = StoredTable | np.ndarray
-
-
-@contextmanager
-def new_folder(out: Path, overwrite: bool) -> Iterator[Path]:
-    if out.exists() and not overwrite:
-        raise GonioError(f"export: {out} exists; choose another name, or say that it may be overwritten.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        if out.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-            os.replace(out, old / out.name)
-            os.replace(folder, out)
-            shutil.rmtree(old)
-        else:
-            os.replace(folder, out)
-    except OSError as e:
-        raise GonioError(f"export: {out} could not be written ({e.strerror or e}); nothing was left behind.") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_file(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
@@ -196,7 +172,8 @@ def _npz(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
 
 
 def _npy(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
-    np.save(target, _whole(next(iter(parts.values()))))
+    with target.open("wb") as f:
+        np.save(f, _whole(next(iter(parts.values()))))
 
 
 def _torch(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
@@ -217,7 +194,8 @@ def _torch(path: Path, target: Path, parts: Mapping[str, Part]) -> None:
         kind = narrow.get(a.dtype.name)
         made = torch.from_numpy(np.ascontiguousarray(a.astype(np.float32) if kind else a))
         state[name] = made.to(kind) if kind else made
-    torch.save(loaded, target)
+    with target.open("wb") as f:  # torch reports a full disk of its own file as a RuntimeError
+        torch.save(loaded, f)
 
 
 def _whole(part: Part) -> np.ndarray:
