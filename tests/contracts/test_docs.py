@@ -14,6 +14,7 @@ import pytest
 import gonio
 
 ROOT = Path(__file__).parents[2]
+NAMED = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 NOT_FORMATS = {"added", "choose", "head_draft", "labels", "names", "reading", "sparse", "bounded_request"}
 
 
@@ -131,6 +132,14 @@ def test_every_test_and_function_that_the_papers_name_exists():
     assert len(functions) > 20
     assert not [x for x in tests if not (ROOT / x).exists()]
     assert not [x for x in functions if pydoc.locate(x) is None]
+
+
+def test_every_test_that_a_document_names_exists():
+    named = {x for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] for x in NAMED.findall(page.read_text())}
+    assert len(named) > 20
+    for path, test in named:
+        assert (ROOT / path).exists(), path
+        assert not test or f"def {test}(" in (ROOT / path).read_text(), test
 
 
 def test_every_link_in_the_documents_leads_somewhere():
