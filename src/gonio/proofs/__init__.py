@@ -13,6 +13,10 @@ rounding where that can tell, in whole numbers where it cannot. So a proof is ri
     mapped_rows, row_maxima, own_direction   state the lemma by which most labels win, and bound its rounding,
     bulk, proof_file                         verify thousands at once, and read no more than a file holds.
 
+The rule for floats: every operation here has its relative and its absolute error accounted for, whatever the
+magnitudes; numbers are scaled by exact powers of two first, sums are long floats or carry what underflow may take, and
+where that cannot be, exact arithmetic decides. A bound is a bound: what is not known is another type, not a number.
+
 Nothing else is believed: `search` proposes, `ask` passes on only what was verified here. docs/proofs.md tells the
 mathematics and the file, and tools/check_proof.py checks the same files with none of this code.
 """
