@@ -30,7 +30,7 @@ def test_a_label_set_is_asked_proven_and_verified(model, tmp_path):
     out = run("can-label", model, "--link", "sigmoid", "--on", "cat", "--on", "dog", "--off", "pet", "--proof", proof)
     assert "answer     no" in out
     assert "pet" in out
-    assert "1 proofs hold, 0 are refused" in run("verify", model, proof, "--link", "sigmoid")
+    assert "1 proof holds, 0 are refused" in run("verify", model, proof, "--link", "sigmoid")
     assert "answer     yes" in run("can-label", model, "--link", "sigmoid", "--on", "cat", "--rest-off")
 
 
@@ -48,7 +48,7 @@ def test_a_file_of_label_sets_gives_the_impossible_ones(model, tmp_path):
 
 def test_orders_and_top_sets(model, tmp_path):
     assert "answer     yes" in run("can-rank", model, "pet", "cat", "fish", "--proof", tmp_path / "r.npz")
-    assert "1 proofs hold" in run("verify", model, tmp_path / "r.npz")
+    assert "1 proof holds" in run("verify", model, tmp_path / "r.npz")
     assert "answer" in run("can-rank", model, "cat>dog", "pet>fish")
     assert "answer     no" in run("can-top", model, "cat", "dog")
     assert "answer     yes" in run("can-top", model, "cat", "pet")

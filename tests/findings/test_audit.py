@@ -280,7 +280,7 @@ def test_alike_gives_the_reachable_range_and_an_interval():
         (lambda h: audit(h, pairs=["ab"]), "not a pair"),
         (lambda h: audit(h, pairs=[("label 1", "nobody")]), "nobody"),
         (lambda h: audit(h, label_sets=[["nobody"]]), "nobody"),
-        (lambda h: audit(h).to_json("/nowhere/x.json"), "cannot be written"),
+        (lambda h: audit(h).to_json("/nowhere/x.json"), "does not exist"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(call, words):

@@ -22,7 +22,7 @@ from gonio.core import checks
 from gonio.core.atomic_write import whole
 from gonio.core.correlations import spearman
 from gonio.core.directions import cosines
-from gonio.core.errors import GonioError
+from gonio.core.errors import GonioError, LoadError
 from gonio.core.npz_archive import NpzArchive
 
 if TYPE_CHECKING:
@@ -186,6 +186,8 @@ def load(path: str | Path) -> Remedy:
             a = held[name]
             checks.finite(np.atleast_1d(checks.array(a, "remedies.load", name)), "remedies.load", name)
             setattr(out, name, a if a.ndim else a.item())
+    except LoadError as e:
+        raise GonioError(f"remedies.load: {path} is not a saved remedy ({e})") from None
     except GonioError:
         raise
     except Exception as e:
