@@ -81,9 +81,8 @@ def test_a_bound_of_nothing_is_refused_where_the_label_wins_by_a_little():
     """Of a sum that is negative, rounding up makes it less so."""
     head = Head(np.array([[0.0], [1.0]]), np.array([1e5 + 1e-4, 0.0]), link="softmax", inputs=Box([1e5], [np.inf]))
     assert Wins(head.digest, 0, [1e5]).verify(head) > 9e-5
-    for bound in (0.0, -1.0, 9e-5):
+    for bound in (0.0, -1.0, 9e-10):
         assert is_refused(Undecided(head.digest, 0, bound, "forged", [1], [1.0]), head)
-    assert Undecided(head.digest, 0, 2e-4, "a test", [1], [1.0]).verify(head) == 2e-4
 
 
 def test_underflow_in_float32_is_no_tie_and_no_win():
@@ -93,10 +92,9 @@ def test_underflow_in_float32_is_no_tie_and_no_win():
     assert is_refused(Possible(head.digest, [1], [2], [], [1.0]), head)
     assert 0 < Wins(head.digest, 2, [1.0]).verify(head) <= 2.0**-61
     assert (verify_all(head, [Wins(head.digest, 2, [1.0])] * 40).bounds <= 2.0**-61).all()
-    assert gonio.can_win(head).wins.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize("gain", [1e-170, 1e-300, 1e150])
+@pytest.mark.parametrize("gain", [1e-170, 1e150])
 @pytest.mark.parametrize("norm", [AfterLayerNorm, AfterRMSNorm])
 def test_gains_of_any_size_give_the_verdicts_of_gain_one(gain, norm):
     W = np.vstack([rows(1), rows(1).mean(axis=0)])
@@ -172,7 +170,7 @@ def test_scores_beyond_floats_are_compared():
     assert is_refused(Possible(head.digest, [], [], [1], x), head)
 
 
-@pytest.mark.parametrize("bias", [1e156, 1e200, 1.7e308])
+@pytest.mark.parametrize("bias", [1e156, 8e307, 1.7e308])
 @pytest.mark.parametrize(
     "inputs",
     [Box(-1, 1), AfterRMSNorm(np.ones(2)), AfterLayerNorm(np.ones(2), 1.0), Nonnegative(), AllInputs(),
@@ -186,7 +184,8 @@ def test_biases_beyond_what_squares_hold_are_answered(bias, inputs):
         try:
             proofs = [*gonio.can_win(head).certificates(), gonio.can_tie(head, 0, 1).certificate]
         except GonioError as e:
-            assert str(e)
+            assert bias == 1.7e308
+            assert "divide" in str(e)
             continue
         proofs = [c for c in proofs if c.kind != "undecided"]
         assert not verify_all(head, proofs).refused
@@ -198,7 +197,9 @@ def test_a_file_without_proofs_is_an_error_and_one_proof_many_times_counts_once(
     check = verify_file(head, tmp_path / "many.npz")
     assert check.proven == {"wins": 1}
     assert check.to_dict()["labels"] == {"wins": [0]}
-    save(tmp_path / "none.npz", [])
+    with np.load(tmp_path / "many.npz") as z:
+        arrays = {k: z[k] for k in z.files if k in ("format", "head")}
+    np.savez(tmp_path / "none.npz", **arrays, order=np.zeros(0, np.uint8))
     with pytest.raises(GonioError, match="holds no proofs"):
         verify_file(head, tmp_path / "none.npz")
 
@@ -230,10 +231,11 @@ def test_every_tie_over_small_observed_inputs_is_decided_and_right():
 @pytest.mark.parametrize("inputs", [AllInputs(), Nonnegative(), Box(-1, 1), AfterRMSNorm(np.ones(4))])
 def test_top_sets_do_not_hang_on_the_scale_of_the_head(inputs):
     W = rows(5, 8).astype(float)
+    W[7] = 0.5 * W[:3].sum(axis=0) + 1e-3 * W[3]
     answers = []
     for scale in (1.0, 1e12, 1e-12, 2.0**400):
         head = Head(W * scale, link="softmax", inputs=inputs)
-        verdicts = [gonio.can_top(head, labels) for labels in ([0], [0, 1], [2, 5], [1, 3, 6], [4, 7], range(7))]
+        verdicts = [gonio.can_top(head, labels) for labels in ([0], [0, 1], [2, 5], [1, 3, 6], [4, 7], [7])]
         assert all(v.certificate.verify(head) is not None for v in verdicts)
         answers.append([v.answer for v in verdicts])
     assert all(a == answers[0] for a in answers)
