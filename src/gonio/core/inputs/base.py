@@ -132,7 +132,7 @@ def bias_of(W: np.ndarray, bias: np.ndarray | None, differences: bool = False) -
     with np.errstate(all="ignore"):
         if not np.isfinite(wide.max() - wide.min()):
             raise GonioError(
-                "bias: two biases differ by more than the largest float, 1.8e308; divide rows and bias by the same number."
+                "bias: two biases differ by more than the largest float, 1.8e308; divide rows and bias by one number."
             )
         common = np.median(wide)
         return wide - common if np.isfinite(common) else wide

@@ -1,0 +1,163 @@
+"""Each term of the bounds at exact weights, by itself: none is left out, none is smaller than stated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
+from gonio.core.float_units import UNIT
+from gonio.proofs import CertificateError, NeverTies, NeverWins
+from gonio.proofs.margins import SLACK
+from gonio.proofs.never_below import Conditions, _enclosed, _exact_weights_nearby, _sums_with_edge
+from gonio.proofs.rival_mean import FINE, LONG, RivalMean, sums
+from tests.proofs.rationals import exact
+
+
+def small_mean(inputs, d=3, seed=0, rivals=5):
+    rng = np.random.default_rng(seed)
+    W, b = rng.integers(-3, 4, (rivals + 1, d)).astype(float), rng.integers(-3, 4, rivals + 1).astype(float)
+    head = Head(W, b, link="softmax", inputs=inputs)
+    w = np.arange(1.0, rivals + 1)
+    return RivalMean(head, 0, np.arange(1, rivals + 1), w / w.sum(), np.zeros(rivals, bool))
+
+
+def near(got, stated):
+    return np.allclose(np.asarray(got, LONG), np.asarray(stated, LONG), rtol=1e-17, atol=0)
+
+
+@pytest.mark.parametrize("reference", [None, 0, 2])
+@pytest.mark.parametrize("corner", [(0.0, 0, 0), (1.0, -2, 0), (-1.0, 0, 4)])
+def test_the_sums_and_their_errors_are_those_stated(reference, corner):
+    mean = small_mean(AfterLayerNorm(np.ones(3), np.array([1.0, 2, -1])) if reference is not None else Box(-1, 1))
+    D, B = np.array([3, -5, 7], LONG), -11.0
+    s = replace(
+        sums(mean),
+        D=D,
+        error=2.0 ** np.array([-40, -38, -35], LONG),
+        size=np.array([5, 6, 9], LONG),
+        B=B,
+        wrong=2.0**-37,
+    )
+    edge, order = np.array(corner), np.array([4, 1])
+    must = Conditions(np.array([1]), np.zeros(3, int), edge, reference)
+    got = _sums_with_edge(mean, s, must, order)
+    rows, c, terms = mean.columns(order)
+    error, size = s.error, np.abs(rows)
+    if reference is not None:
+        error = s.error + s.error[reference] + FINE * (np.abs(D) + np.abs(D[reference]))
+        size = np.abs(rows) + np.abs(rows[:, [reference]])
+        rows, D = rows - rows[:, [reference]], D - D[reference]
+    live = edge != 0
+    doubt = np.abs(edge[live]) @ error[live] + s.wrong + 11 * FINE * (np.abs(edge[live]) @ s.size[live] + 11)
+    assert near(got.D, np.append(D, edge @ D + B))
+    assert near(got.error, np.append(error, doubt * SLACK))
+    assert near(got.edge_error, doubt)
+    assert near(got.rows, np.column_stack([rows, rows @ edge + c]))
+    assert near(got.size, np.column_stack([size, 11 * (size @ np.abs(edge) + terms)]))
+
+
+def test_what_does_not_count_may_be_infinite():
+    mean = small_mean(Box(-1, 1))
+    infinite = np.array([1, np.inf, 1], LONG)
+    s = replace(sums(mean), D=infinite, size=infinite, error=infinite)
+    got = _sums_with_edge(
+        mean, s, Conditions(np.array([0]), np.zeros(3, int), np.array([1.0, 0, 1]), None), np.arange(2)
+    )
+    assert np.isfinite(got.D[-1])
+    assert np.isfinite(got.edge_error)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_sum_keeps_its_sign_where_it_is_above_its_error_and_what_moving_the_weights_changes(way):
+    """D_0 is to vanish, D_1 to have a sign: moved weights change it by what is stated, and not by more."""
+    mean = small_mean(Box([-1, -1, -1], [1, 1, 1]), seed=3)
+    must = Conditions(np.array([0]), np.array([0, way, 0]), np.zeros(3), None)
+    error = np.array([0, 2.0**-30, 0], LONG)
+    s = replace(sums(mean), D=np.array([2.0**-24, 0, 0], LONG), error=error, B=100.0, wrong=0.0)
+    order = np.argsort(-mean.weights, kind="stable")
+    edged = _sums_with_edge(mean, s, must, order)
+    moving, distance = _exact_weights_nearby(mean, edged, order, must.zero)
+    assert len(moving) == 1
+    assert 0 < distance[0] < 1e-6
+    change = (distance.astype(LONG) @ (np.abs(edged.rows[moving]) + 8 * FINE * edged.size[moving])) * SLACK
+    assert change[1] > 0
+    for room, fine in ((1e-6, True), (-1e-6, False), (-1.0, False)):
+        D = np.array([2.0**-24, way * (error[1] + change[1]) * (1 + room), 0], LONG)
+        assert (_enclosed(mean, replace(s, D=D), must, False) is not None) == fine
+    D = np.array([2.0**-24, -way, 0], LONG)
+    assert _enclosed(mean, replace(s, D=D), must, False) is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_what_is_left_is_that_of_the_edge_less_its_error_and_the_moving_of_weights(scale):
+    mean = small_mean(Box([-1, -1, -1], [1, 1, 1]), seed=3)
+    mean = replace(mean, weights=mean.weights * scale)
+    must = Conditions(np.array([0]), np.zeros(3, int), np.array([0.0, 1, 0]), None)
+    s = replace(
+        sums(mean), D=np.array([2.0**-24, 2, 0], LONG), error=2.0 ** np.array([-60, -12, -9], LONG), wrong=2.0**-14
+    )
+    order = np.argsort(-mean.weights, kind="stable")
+    for B in (100.0, 1.0):
+        edged = _sums_with_edge(mean, replace(s, B=B), must, order)
+        moving, distance = _exact_weights_nearby(mean, edged, order, must.zero)
+        change = distance.astype(LONG) @ (np.abs(edged.rows[moving]) + 8 * FINE * edged.size[moving]) * SLACK
+        least = (2 + B) - (edged.edge_error + change[-1]) * SLACK - 4 * UNIT * (2 + B)
+        stated = -least * (1 - distance.sum() / scale * SLACK)
+        assert _enclosed(mean, replace(s, B=B), must, False) == pytest.approx(float(stated), rel=4e-16)
+    assert _enclosed(mean, replace(s, B=-2.0), must, False) is None
+
+
+# -- the bound is that of a mean, whatever the sum of the weights ------------------------------------------------------
+
+ROWS = {
+    "one rival": (np.array([[1.0, 2], [1, 2]]), [1.0]),
+    "about the label": (np.array([[1.0, 2], [3, 2], [-1, 2]]), [0.5, 0.5]),
+    "in the plane": (np.array([[0.0, 0], [3, 0], [-1, 2], [-2, -2]]), [1 / 3, 1 / 3, 1 / 3]),
+}
+
+
+@pytest.mark.parametrize("more", [1 + 9e-7, 1 - 9e-7, 1.0])
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    "inputs",
+    [AllInputs(), Nonnegative(), Box(-1, 1), AfterRMSNorm(np.ones(2)), AfterLayerNorm(np.ones(2)), Box([-1, 0], [np.inf, 1])],
+    ids=str,
+)  # fmt: skip
+def test_a_mean_that_is_above_by_one_everywhere_is_never_said_to_be_above_by_more(inputs, name, more):
+    """The rivals' biases are 1 above the label's, and where all rows are equal, so is every score."""
+    W, w = ROWS[name]
+    head = Head(W, np.r_[0.0, np.ones(len(w))], link="softmax", inputs=inputs)
+    value = NeverWins(head.digest, 0, np.arange(1, len(W)), np.array(w) * more).verify(head)
+    assert exact(value) >= -1
+    assert value < -0.999 or isinstance(inputs, (AfterRMSNorm, AfterLayerNorm, Box))
+    assert value <= 0
+    if name == "one rival":
+        assert value < -0.9999
+        with_free = NeverTies(head.digest, 0, 1, [], [], []).verify(head)
+        assert -1 <= exact(with_free) <= 0
+
+
+@pytest.mark.parametrize("more", [1 + 9e-7, 1 - 9e-7])
+@pytest.mark.parametrize("norm", [AfterRMSNorm, AfterLayerNorm])
+def test_at_the_surface_of_a_ball_the_bound_is_true(norm, more):
+    """B = sqrt(d) |D|: the mean touches the label at the surface of the ball, and a step downhill has room."""
+    for d, row in ((4, [3.0, -3, 1, -1]), (2, [0.3, -0.3]), (8, [1.0, -1] * 4)):
+        D = np.array(row)
+        for slack in (0.0, 2.0**-30, -(2.0**-30)):
+            b = np.sqrt(d) * np.linalg.norm(D) + slack
+            W = np.array([np.zeros(d), D, D / 2])
+            head = Head(W, np.array([0.0, b, b / 2]), link="softmax", inputs=norm(np.ones(d)))
+            true = d * sum(v * v for v in exact(D))
+            for weights in ([1.0, 0.0], [0.5, 0.5], [0.25, 0.75]):
+                try:
+                    value = NeverWins(head.digest, 0, [1, 2], np.array(weights) * more).verify(head)
+                except CertificateError:
+                    assert slack <= 0
+                    continue
+                assert exact(b) ** 2 >= true
+                assert -1e-6 - slack <= value <= 0
+                # The largest lead is that over label 2: (sqrt(d) |D| - b) / 2, less than 0 by half of the slack.
+                assert exact(value) >= -(exact(b) - exact(np.nextafter(np.sqrt(float(true)), 0)))
