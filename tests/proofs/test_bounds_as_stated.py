@@ -37,12 +37,13 @@ def stated_drift(W, L, error):
         (np.array([[1.0, 2.0]]), np.array([[1.0, -1.0], [-2.0, 1.0]])),
         (np.array([[2.0], [-5.0]]), np.array([[3.0], [4.0]])),
         (2.0**-145 * np.array([[3.0, 4.0]]), np.array([[1.0, -1.0]])),
+        (2.0**100 * np.array([[3.0, 4.0]]), 2.0**-155 * np.array([[1.0, -1.0]])),
         (np.zeros((1, 3)), 1000 * np.eye(3)),
         (np.full((2, 4096), 1.0), np.full((1, 4096), -1.0)),
         (np.r_[np.ones((4096, 1)), [[9.0]]], np.array([[2.0]])),
         (np.r_[[[9.0]], np.ones((4096, 1))], np.array([[2.0]])),
     ],
-    ids=["two wide", "one wide", "subnormal", "zeros", "wide", "last block", "first block"],
+    ids=["two wide", "one wide", "subnormal", "a map below float32", "zeros", "wide", "last block", "first block"],
 )
 @pytest.mark.parametrize("error", [0.0, 1e-17, 0.125])
 def test_the_drift_is_the_one_stated(W, L, error):
@@ -126,10 +127,10 @@ def test_the_largest_product_is_raised_by_a_few_roundings():
             assert bound[0] == pytest.approx(rival + 8 * UNIT32 * 0.5, rel=1e-7)
 
 
-def test_products_beyond_float32_prove_nothing():
-    """inf - inf is no number, and no maximum sees it: the rival (4, -1) is above (1, 1), and must not be overlooked."""
-    W = np.array([[1.0, 1.0], [4.0, -1.0], [-3.0, 0.0]])
-    own = OwnDirections(AllInputs().reduce(W))
+@pytest.mark.parametrize("rival", [(4.0, -1.0), (-1.0, 4.0)])
+def test_products_beyond_float32_prove_nothing(rival):
+    """The rival is above (1, 1), but the float32 sum may be inf, -inf or no number: it must not be overlooked."""
+    own = OwnDirections(AllInputs().reduce(np.array([(1.0, 1.0), rival, (-3.0, -3.0)])))
     with BlasPool() as workers, np.errstate(all="ignore"):
         mapped = own.mapped(np.zeros(2), 1e25 * np.eye(2), workers)
         own.decide(mapped, np.ones(3, bool), workers, lambda lead: None)
