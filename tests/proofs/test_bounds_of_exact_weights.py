@@ -11,8 +11,8 @@ from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegativ
 from gonio.core.float_units import UNIT
 from gonio.proofs import CertificateError, NeverTies, NeverWins
 from gonio.proofs.margins import SLACK
-from gonio.proofs.never_below import Conditions, _enclosed, _exact_weights_nearby, _sums_with_edge
-from gonio.proofs.rival_mean import FINE, LONG, RivalMean, sums
+from gonio.proofs.never_below import NEAR, Conditions, _downhill, _enclosed, _exact_weights_nearby, _sums_with_edge
+from gonio.proofs.rival_mean import FINE, LONG, RivalMean, sums, supremum
 from tests.proofs.rationals import exact
 
 
@@ -161,3 +161,23 @@ def test_at_the_surface_of_a_ball_the_bound_is_true(norm, more):
                 assert -1e-6 - slack <= value <= 0
                 # The largest lead is that over label 2: (sqrt(d) |D| - b) / 2, less than 0 by half of the slack.
                 assert exact(value) >= -(exact(b) - exact(np.nextafter(np.sqrt(float(true)), 0)))
+
+
+@pytest.mark.parametrize("inputs", [AfterRMSNorm(np.ones(3)), AfterLayerNorm(np.ones(3), 0.5)], ids=str)
+def test_a_step_downhill_lowers_the_supremum_and_keeps_weights_that_prove_something(inputs):
+    """Near the stored weights, none below 0 but the one of a tie's partner; where D vanishes, no step."""
+    for seed in range(30):
+        mean = small_mean(inputs, seed=seed)
+        tiny = replace(mean, weights=np.append(mean.weights[:-2], [1e-9, 3e-300]))
+        free = replace(mean, weights=np.append(mean.weights[:-1], -0.25), free=np.arange(5) == 4)
+        for given in (mean, tiny, free):
+            s = sums(given)
+            step = _downhill(given, s)
+            assert (step.weights[~given.free] > 0).all()
+            assert (np.abs(step.weights - given.weights) <= NEAR).all()
+            assert np.abs(step.weights - given.weights).max() > NEAR / 100
+            if given is not tiny:
+                assert supremum(given.head, sums(step)) < supremum(given.head, s) - NEAR / 100
+    zero = replace(mean, head=Head(np.ones((6, 3)), link="softmax", inputs=inputs))
+    with np.errstate(all="ignore"):
+        assert _downhill(zero, sums(zero)) is zero
