@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
-from gonio.core.float_units import UNIT
+from gonio.core.float_units import TINY, UNIT
 from gonio.proofs import CertificateError, NeverTies, NeverWins
 from gonio.proofs.margins import SLACK
-from gonio.proofs.never_below import NEAR, Conditions, _downhill, _enclosed, _exact_weights_nearby, _sums_with_edge
+from gonio.proofs.never_below import (
+    NEAR,
+    Conditions,
+    _distance,
+    _downhill,
+    _EdgeSums,
+    _enclosed,
+    _exact_weights_nearby,
+    _sums_with_edge,
+)
 from gonio.proofs.rival_mean import FINE, LONG, RivalMean, sums, supremum
 from tests.proofs.rationals import exact
 
@@ -28,7 +37,7 @@ def near(got, stated):
     return np.allclose(np.asarray(got, LONG), np.asarray(stated, LONG), rtol=1e-17, atol=0)
 
 
-@pytest.mark.parametrize("reference", [None, 0, 2])
+@pytest.mark.parametrize("reference", [None, 0, 1, 2])
 @pytest.mark.parametrize("corner", [(0.0, 0, 0), (1.0, -2, 0), (-1.0, 0, 4)])
 def test_the_sums_and_their_errors_are_those_stated(reference, corner):
     mean = small_mean(AfterLayerNorm(np.ones(3), np.array([1.0, 2, -1])) if reference is not None else Box(-1, 1))
@@ -108,6 +117,56 @@ def test_what_is_left_is_that_of_the_edge_less_its_error_and_the_moving_of_weigh
         stated = -least * (1 - distance.sum() / scale * SLACK)
         assert _enclosed(mean, replace(s, B=B), must, False) == pytest.approx(float(stated), rel=4e-16)
     assert _enclosed(mean, replace(s, B=-2.0), must, False) is None
+
+
+def stated_distance(A, A_error, D, error):
+    """y + q max(y) / (1 - q): q bounds |I - RA| for every matrix meant, y the solution by R."""
+    t, R = len(D), np.linalg.inv(A)
+    q = np.abs(np.eye(t) - R @ A).sum(axis=1) + (t + 4) * UNIT * (np.abs(R) @ np.abs(A).sum(axis=1) + 1)
+    q = (q + np.abs(R) @ A_error.sum(axis=1)) * SLACK
+    y = (np.abs(R @ D) + np.abs(R) @ ((t + 8) * UNIT * np.abs(D) + error)) * SLACK + TINY
+    return (y + q * (y.max() / (1 - q.max()))) * SLACK
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-16, 1e-3])
+@pytest.mark.parametrize("error", [0.0, 1e-20, 1e-3])
+def test_the_distance_to_exact_weights_is_the_one_stated(size, error):
+    """Rows of a diagonal matrix whose own condition is met show what the others add."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        t = 2 + seed % 3
+        A = np.diag(2.0 ** rng.integers(-3, 4, t)) * rng.choice([-1, 1], t)
+        A = A if seed % 2 else np.triu(rng.integers(-3, 4, (t, t)), 1) + A + rng.standard_normal((t, t)) * 1e-3
+        D = np.append(np.zeros(t - 1), [-(2.0**-20)]) if seed % 4 else rng.standard_normal(t)
+        A_error, off = rng.random((t, t)) * size, rng.random(t) * error
+        if seed % 2:
+            off[0] = 0.0
+        got = _distance(A, A_error, D.astype(LONG), off.astype(LONG))
+        assert got == pytest.approx(stated_distance(A, A_error, D, off), rel=1e-10, abs=0)
+    assert _distance(np.eye(2), np.full((2, 2), 0.5), np.ones(2, LONG), np.zeros(2, LONG)) is None
+    assert _distance(np.ones((2, 2)), np.zeros((2, 2)), np.ones(2, LONG), np.zeros(2, LONG)) is None
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-290, 7.0, 1e6])
+def test_the_rounding_of_the_moving_columns_is_part_of_the_distance(size):
+    mean = small_mean(Box(-1, 1))
+    rows = np.array([[4.0, 0, 0, 1], [0, -2, 0, 1], [0, 0, 0, 1], [0, 0, 1, 1], [0, 0, 0, 0]], LONG)
+    D = np.array([0, 2.0**-24, 0, 1], LONG)
+    edged = _EdgeSums(D, np.zeros(4, LONG), LONG(0), rows, np.full((5, 4), size, LONG))
+    order, zero = np.arange(5), np.array([0, 1])
+    moving, distance = _exact_weights_nearby(mean, edged, order, zero)
+    assert sorted(moving.tolist()) == [0, 1]
+    table = rows[:, zero].T.astype(float)[:, moving]
+    table_error = np.full((2, 2), (UNIT + 4 * FINE) * size + TINY)
+    assert distance == pytest.approx(
+        stated_distance(table, table_error, D[zero].astype(float), np.zeros(2)), rel=1e-10, abs=0
+    )
+    far = replace(edged, D=np.array([0, 2.1e-6, 0, 1], LONG))  # a weight would have to move by more than a millionth
+    assert _exact_weights_nearby(mean, far, order, zero) is None
+    tiny = replace(mean, weights=np.array([1e-9, 1e-9, 0.5, 0.25, 0.25]))  # below what it has to move by
+    assert _exact_weights_nearby(tiny, edged, order, zero) is None
+    free = replace(tiny, free=np.array([True, True, False, False, False]))
+    assert _exact_weights_nearby(free, edged, order, zero) is not None
 
 
 # -- the bound is that of a mean, whatever the sum of the weights ------------------------------------------------------
