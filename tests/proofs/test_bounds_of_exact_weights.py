@@ -143,6 +143,13 @@ def test_the_distance_to_exact_weights_is_the_one_stated(size, error):
             off[0] = 0.0
         got = _distance(A, A_error, D.astype(LONG), off.astype(LONG))
         assert got == pytest.approx(stated_distance(A, A_error, D, off), rel=1e-10, abs=0)
+    for A, D in (  # solutions that cancel, and an inverse that is none: 49 (1 / 49) is not 1
+        (np.array([[1.0, 1], [1, -1]]), np.array([1.0, -1]) * 2.0**-20),
+        (np.array([[1.0, 1], [1, -1]]), np.array([-1.0, -1]) * 2.0**-20),
+        (np.diag([49.0, 1.0]), np.array([0.0, 2.0**-20])),
+    ):
+        got = _distance(A, np.zeros((2, 2)), D.astype(LONG), np.zeros(2, LONG))
+        assert got == pytest.approx(stated_distance(A, np.zeros((2, 2)), D, np.zeros(2)), rel=1e-10, abs=0)
     assert _distance(np.eye(2), np.full((2, 2), 0.5), np.ones(2, LONG), np.zeros(2, LONG)) is None
     assert _distance(np.ones((2, 2)), np.zeros((2, 2)), np.ones(2, LONG), np.zeros(2, LONG)) is None
 
