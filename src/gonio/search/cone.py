@@ -218,7 +218,7 @@ def _without_far_biases(problem: Problem) -> Problem:
     with np.errstate(over="ignore"):
         below = c - c.max()
         far = FAR * V.shape[1] * float(max(V.max(), -V.min())) * (largest or np.inf)
-        if not (np.isfinite(far) and below.min() < -far):
+        if not (0 < far < np.inf and below.min() < -far):
             return problem
     return replace(problem, c=np.maximum(below, -far))
 
