@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from gonio import AllInputs, Box, Head, Nonnegative, Observed
+from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins, Ties, Wins
 from tests.ask.judge import FIG2, entries, equals, exact_margin, heads, sides
 
@@ -138,3 +139,16 @@ def test_rows_alike_with_different_biases_never_tie():
 def test_twins_tie_where_they_win():
     head = Head([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], link="softmax")
     assert Ties(head.digest, 0, 1, [1.0, 0.0], [1.0, 0.0]).verify(head) == pytest.approx(1)
+
+
+def test_among_many_a_tie_is_judged_by_its_own_two_embeddings():
+    """Label 2 is above both at the second one; a loser that comes after changes nothing."""
+    head = Head(np.array([[1.0, 0], [0, 1], [3, -3]]), link="softmax")
+    d, good, beaten, loser = head.digest, [1.0, 2.0], [2.0, 1.0], Wins(head.digest, 0, [-1.0, 0.0])
+    fine = Ties(d, 1, 0, good, [1.0, 1.0])
+    cases = [fine, loser, Ties(d, 0, 1, [1.0, 1.0], [1.0, 1.5]), Ties(d, 1, 0, good, beaten), loser]
+    seen = verify_all(head, cases)
+    assert list(seen.refused) == [1, 3, 4]
+    assert seen.bounds[[0, 2]] == pytest.approx([c.verify(head) for c in (cases[0], cases[2])])
+    nan = [np.nan, 1.0]
+    assert list(verify_all(head, [Ties(d, 1, 0, nan, [1.0, 1.0]), fine, Ties(d, 1, 0, good, nan)]).refused) == [0, 2]

@@ -7,7 +7,7 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, Head, Observed
 from gonio.core.float_units import UNIT
-from gonio.proofs import observed_inputs
+from gonio.proofs import CertificateError, NeverTies, NeverWins, observed_inputs
 from gonio.proofs.margins import Places
 from tests.proofs.rationals import exact, score
 
@@ -212,3 +212,25 @@ def test_biases_make_and_unmake_ties():
     assert observed_inputs.tied(head.replace(bias=[0.5, 0.25, 0.0]), 0, 1, np.zeros(0, int)) is None
     assert observed_inputs.tied(head.replace(bias=[0.5, 0.0, 1.0]), 0, 1, np.zeros(0, int)) is None  # 2 is as high
     assert observed_inputs.tied(head.replace(bias=[0.5, 0.0, 1.0]), 0, 1, np.array([1])) is None
+
+
+@pytest.mark.parametrize("d", [3, 8, 40])
+@pytest.mark.parametrize("biased", [False, True])
+def test_scores_that_are_equal_though_floats_say_otherwise_are_a_tie(d, biased):
+    """Sums of large numbers that are exactly equal and that floats add up to something else."""
+    rng, off = np.random.default_rng(d), 0
+    for _ in range(20):
+        small = rng.integers(-3, 4, d - 1)
+        small[-1] -= small.sum()
+        row = (rng.integers(-(2**49), 2**49, d - 1) * 8 + small).astype(float)
+        total = -sum(int(v) for v in row)
+        W = np.array([np.append(row, 0.0 if biased else float(total)), np.zeros(d)])
+        bias = np.array([float(total), 0.0]) if biased else None
+        assert int(float(total)) == total
+        head = Head(W, bias, link="softmax", inputs=Observed(np.ones((1, d))))
+        off += (W @ np.ones(d) + (0 if bias is None else bias))[0] != 0
+        for a, b in ((0, 1), (1, 0)):
+            with pytest.raises(CertificateError, match="share the top"):
+                NeverTies(head.digest, a, b, [], [], []).verify(head)
+            assert NeverWins(head.digest, a, [b], []).verify(head) >= 0
+    assert off > 3 or d < 40

@@ -149,3 +149,14 @@ def test_what_cannot_be_saved_is_refused(tmp_path, head, proofs):
     with pytest.raises(GonioError, match="widths"):
         save(tmp_path / "p.npz", [*proofs, Wins(head.digest, 0, [1.0, 1.0, 1.0])])
     assert not list(tmp_path.iterdir())
+
+
+def test_many_rivals_come_back_too(tmp_path):
+    angles = np.arange(40) * 2 * np.pi / 40
+    head = Head(np.vstack([[0, 0], np.column_stack([np.cos(angles), np.sin(angles)])]), link="softmax")
+    proofs = [
+        NeverWins(head.digest, 0, np.arange(1, 41), np.full(40, 1 / 40)),
+        NeverWins(head.digest, 0, [1, 21], [0.5, 0.5]),
+    ]
+    save(tmp_path / "p.npz", proofs)
+    assert load(tmp_path / "p.npz") == proofs

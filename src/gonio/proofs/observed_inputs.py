@@ -61,6 +61,7 @@ def tied(head: Head, a: int, b: int, rivals: np.ndarray) -> int | None:
 
 
 def _rows(head: Head, js: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-    rows = head.rows[[label]].astype(np.float64) - head.rows[js].astype(np.float64)
-    bias = np.zeros(len(js)) if head.bias is None else head.bias[label].astype(np.float64) - head.bias[js]
+    with np.errstate(over="ignore"):  # an infinite difference has an infinite bound: it is looked at exactly
+        rows = head.rows[[label]].astype(np.float64) - head.rows[js].astype(np.float64)
+        bias = np.zeros(len(js)) if head.bias is None else head.bias[label].astype(np.float64) - head.bias[js]
     return rows, bias

@@ -15,6 +15,7 @@ falling to the optimum. Only the pairs that are lowest at the points met take pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -72,8 +73,9 @@ class Slice:
         square = float(across @ across)
         if square == 0:
             return cls.whole(problem) if constant == 0 else None
-        left = problem.radius**2 - constant**2 / square
-        return cls(across, constant, -constant / square * across, float(np.sqrt(left))) if left > 0 else None
+        away = abs(constant) / math.sqrt(square)  # from 0; its square may be beyond floats
+        left = (problem.radius - away) * (problem.radius + away) if away < problem.radius else 0.0
+        return cls(across, constant, -constant / square * across, math.sqrt(left)) if left > 0 else None
 
     def seen(self, rows: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows and constants of comparisons, as functions of u in the unit ball: z = centre + radius u."""

@@ -16,7 +16,7 @@ a_j plus a non-negative combination of rays.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,8 @@ from gonio.core.inputs import Problem
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+FAR = 2.0**200  # times the most that scores without bias differ by: whoever is that far below never wins
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +165,7 @@ class Cone:
 
 def pose(problem: Problem) -> Cone:
     """The cone of a problem over space, orthant, box or ball."""
+    problem = _without_far_biases(problem)
     V, c = problem.V, problem.c
     d = V.shape[1]
     scale, plain = _exponent(max(V.max(), -V.min())), bool((c == c[0]).all())
@@ -201,6 +204,23 @@ def pose(problem: Problem) -> Cone:
     rays = np.vstack([up, np.append(np.zeros(d), -1.0)])
     rays /= np.abs(rays).max(axis=1, keepdims=True)
     return Cone(problem, True, scale, lift, unit(rays), low, high, radius, live)
+
+
+def _without_far_biases(problem: Problem) -> Problem:
+    """Over a bounded set, c of labels far below the top raised to where they still never reach it.
+
+    Beside a c of 1e156 the squares of all else would vanish. The top stays what it is at every z.
+    """
+    V, c = problem.V, problem.c
+    largest = problem.radius if problem.shape == "ball" else None
+    if problem.shape == "box" and problem.low is not None and problem.high is not None:
+        largest = float(np.maximum(np.abs(problem.low), np.abs(problem.high)).max())
+    with np.errstate(over="ignore"):
+        below = c - c.max()
+        far = FAR * V.shape[1] * float(max(V.max(), -V.min())) * (largest or np.inf)
+        if not (0 < far < np.inf and below.min() < -far):
+            return problem
+    return replace(problem, c=np.maximum(below, -far))
 
 
 def _size_of_bounds(problem: Problem) -> int | None:

@@ -62,10 +62,10 @@ def pose(problem: Problem, above: np.ndarray, below: np.ndarray, top: np.ndarray
     V = problem.V
     # Verdicts do not depend on the scale of scores, nor over a cone on that of z: numbers of size 1 serve the solvers.
     of_rows, of_constants = _power(V), _power(c)
-    if shape == "box":
-        of_rows = of_constants = max(of_rows, of_constants)
-    elif not c.any():
+    if not c.any():
         of_constants = of_rows
+    elif shape == "box":
+        of_rows = of_constants = max(of_rows, of_constants)
 
     def of(labels: np.ndarray) -> np.ndarray:
         rows = np.ldexp(V[labels].astype(np.float64), -of_rows)

@@ -41,8 +41,12 @@ def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | Non
     rivals = np.delete(np.arange(n), [a] if b is None else [a, b])
     V, c = problem.V.astype(np.float64), problem.c
     scale = float(np.abs(V).max()) or 1.0  # the solver's tolerances are absolute
-    A = np.column_stack([(V[rivals] - V[a]) / scale, np.ones(len(rivals))])
-    room = (c[a] - c[rivals]) / scale
+    with np.errstate(over="ignore"):
+        A = np.column_stack([(V[rivals] - V[a]) / scale, np.ones(len(rivals))])
+        room = (c[a] - c[rivals]) / scale
+        tie = None if b is None else (np.r_[(V[a] - V[b]) / scale, 0.0], (c[b] - c[a]) / scale)
+    if not (np.isfinite(A).all() and np.isfinite(room).all() and (tie is None or np.isfinite(np.r_[tie]).all())):
+        return None  # beyond floats
     low, high = {
         "space": (np.full(d, -np.inf), np.full(d, np.inf)),
         "orthant": (np.zeros(d), np.full(d, np.inf)),
@@ -50,7 +54,7 @@ def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | Non
     }[problem.shape]
     assert low is not None
     assert high is not None
-    equal = {} if b is None else {"A_eq": np.r_[(V[a] - V[b]) / scale, 0.0][None], "b_eq": [(c[b] - c[a]) / scale]}
+    equal = {} if tie is None else {"A_eq": tie[0][None], "b_eq": [tie[1]]}
     bounds = [*zip(low, high, strict=True), (None, 1.0)]
     found = linprog(np.r_[np.zeros(d), -1.0], A_ub=A, b_ub=room, bounds=bounds, method="highs", **equal)
     if found.status != 0 or found.x is None:

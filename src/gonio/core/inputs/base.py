@@ -127,9 +127,15 @@ def bias_of(W: np.ndarray, bias: np.ndarray | None, differences: bool = False) -
     if bias is None:
         return np.zeros(len(W))
     wide = bias.astype(np.float64)
+    if not differences:
+        return wide
     with np.errstate(all="ignore"):
-        common = np.median(wide) if differences else 0.0
-        return wide - common if np.isfinite(wide - common).all() else wide
+        if not np.isfinite(wide.max() - wide.min()):
+            raise GonioError(
+                "bias: two biases differ by more than the largest float, 1.8e308; divide rows and bias by one number."
+            )
+        common = np.median(wide)
+        return wide - common if np.isfinite(common) else wide
 
 
 def all_equal(bias: np.ndarray | None) -> bool:

@@ -1,0 +1,78 @@
+"""Certificates are forged by the thousand: none that is false is accepted, and some of every kind are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gonio.proofs.kinds import KINDS
+from tests.proofs.forging import forge, forged, gap_at, head_of, inside, trials, true_of
+from tests.proofs.rationals import meant, score
+from tests.proofs.second_verifier import refused
+
+PROVING = set(KINDS) - {"open"}  # an Open proves nothing, so it is always refused
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_false_is_accepted_and_something_of_every_kind_is(seed):
+    tally = forge(seed, 100)
+    assert tally.false == []
+    assert set(tally.tried) == set(tally.accepted) == PROVING
+    assert sum(tally.tried.values()) > 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_of_ten_thousand_forgeries_nothing_false_is_accepted_by_either_verifier(seed, tmp_path):
+    """400 heads a seed, 100,000 forgeries in all; every 50th head is shown to tools/check_proof.py as well."""
+    heads, lies, taken = 0, [], 0
+
+    def second(head, certificates):
+        nonlocal heads, taken
+        heads += 1
+        if heads % 50:
+            return
+        tried = trials(np.random.default_rng(heads), head)
+        for c, why in zip(certificates, refused(head, certificates, tmp_path), strict=True):
+            if why is not None:
+                continue
+            taken += 1
+            if not holds(head, c, tried):
+                lies.append((head, c))
+
+    tally = forge(seed, 400, check=second)
+    assert tally.false == []
+    assert lies == []
+    assert set(tally.accepted) == PROVING
+    assert heads > 300
+    assert taken > 5
+
+
+def holds(head, c, tried):
+    """Whether a certificate is true, whatever the margin: tools/check_proof.py claims none."""
+    if c.kind in ("never wins", "never ties", "impossible"):
+        return true_of(head, c, 0.0, tried)
+    places = [meant(head.inputs, v.astype(float)) for v in ((c.x, c.y) if c.kind == "ties" else (c.x,))]
+    gaps = [gap_at(head, c, x) for x in places]
+    apart = [score(head, c.a, x) - score(head, c.b, x) for x in places] if c.kind == "ties" else [0, 0]
+    there = all(inside(head.inputs, x) is not False for x in places)
+    return there and all(g is None or g > 0 for g in gaps) and apart[0] >= 0 >= apart[-1]
+
+
+def test_the_judge_knows_a_lie():
+    """What the driver rests on: with a larger margin than it has, or about the loser, a true certificate is false."""
+    rng, found = np.random.default_rng(5), 0
+    while found < 20:
+        head = head_of(rng)
+        c = forged(rng, head)
+        if c.kind != "wins" or head.shape[0] < 2 or len(c.equals) or not holds(head, c, []):
+            continue
+        gap = gap_at(head, c, meant(head.inputs, c.x.astype(float)))
+        if not 1e-300 < gap < 1e300:
+            continue
+        found += 1
+        assert true_of(head, c, np.nextafter(float(gap), 0), [])
+        assert not true_of(head, c, np.nextafter(float(gap), np.inf), [])
+        assert not true_of(head, replace(c, label=(c.label + 1) % head.shape[0]), 5e-324, [])
