@@ -76,6 +76,7 @@ CASES = {
     "audit --csv": (FACTORS, is_table),
     "alike --json": ([M, "a", "b"], is_json),
     "similar --json": ([M, "a"], is_json),
+    "similar --csv": ([M, "a"], is_table),
     "diagnose --json": ([M], is_json),
     "diagnose --plots": ([M, "--no-orbit"], is_picture),
     "can-win --json": ([M], is_json),
@@ -99,6 +100,7 @@ CASES = {
     "compare --json": ([M, M], is_json),
     "verify --json": ([M, "proof.npz"], is_json),
     "pad --out": ([M, "--to", "12", "--overwrite"], is_folder),
+    "pad --json": ([M, "--to", "12", "--overwrite", "--out", "padded"], is_json),
     "pad --proof": ([M, "--to", "12", "--overwrite", "--out", "padded"], is_npz),
     "explore --html": ([M, "--no-open"], is_page),
     "factors dropout --json": (SMALL, is_json),
@@ -108,6 +110,7 @@ CASES = {
     "factors figure1 --json": (SMALL + LAMBDAS, is_json),
     "factors figure1 --out": (SMALL + LAMBDAS, is_picture),
     "reproduce --out": (["zhou-2022"], is_json),
+    "reproduce --json": (["grivas-2024"], is_json),
 }
 ELSEWHERE = {"factors movielens --json"}  # needs the data, and writes as the others of its group do
 

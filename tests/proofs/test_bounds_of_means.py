@@ -10,6 +10,7 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
 from gonio.proofs.exact_numbers import Dyadic
+from gonio.proofs.never_below import _conditions
 from gonio.proofs.rival_mean import FINE, LONG, MeanSums, RivalMean, beyond, exact_supremum, length, sums, supremum
 from tests.proofs.rationals import dot, exact, supremum_of, weighted
 
@@ -259,3 +260,13 @@ def test_what_grows_with_the_norm_covers_the_errors_it_is_given(inputs):
                 z = exact(np.clip(-np.array(worst, float) * size, low, high))
                 most = -(dot(worst, z) + exact(B) - exact(wrong))
                 assert most <= 0 or most**2 <= value**2 * max(1, dot(z, z))
+
+
+def test_sums_too_large_for_the_type_meet_no_conditions():
+    """Where long floats are floats of 64 bits a sum may overflow; then nothing is proven by them."""
+    head = Head([[1.0], [2.0]], link="softmax")
+    mean = RivalMean(head, 0, np.array([1]), np.ones(1), np.zeros(1, bool))
+    for D, size in ((np.inf, 1.0), (1.0, np.inf)):
+        seen = MeanSums(np.array([D]), np.zeros(1), np.array([size]), 0.0, 0.0, 1.0)
+        with np.errstate(all="ignore"):
+            assert _conditions(mean, seen) is None

@@ -28,6 +28,8 @@ def refuses(certificate, head, why):
 
 def test_a_bare_certificate_proves_nothing_and_says_nothing():
     with pytest.raises(NotImplementedError):
+        Certificate(D).subject  # noqa: B018
+    with pytest.raises(NotImplementedError):
         Certificate(D).verify(SQUARE)
     with pytest.raises(NotImplementedError):
         repr(Certificate(D))

@@ -96,6 +96,14 @@ def test_gaps_that_rounding_hides_are_exact(inputs, biased):
             )
 
 
+def test_scores_beside_those_that_overlap_count_by_their_bounds():
+    """Labels 0 and 2 have scores 5 and -5 that floats leave open by 1e5; 1 and 3 are far above and below."""
+    W = [[1e20, -1e20, 5], [0, 0, 1e7], [1e20, -1e20, -5], [0, 0, -1e7]]
+    head = Head(W, link="softmax")
+    found = least_gap(head, NOBODY, NOBODY, np.array([0, 1]), Places(head.inputs, np.ones((1, 3))))
+    assert found.at_least == found.at_most == 10
+
+
 @pytest.mark.parametrize("inputs", SETS, ids=str)
 @pytest.mark.parametrize("biased", [False, True])
 def test_weighted_comparisons_are_their_exact_columns(inputs, biased):

@@ -164,3 +164,9 @@ def test_the_sign_is_that_of_the_weights_whatever_the_determinant():
         assert found is not None
         free = np.flatnonzero(np.array(found))
         assert all(found[k] > 0 for k in free) or np.linalg.matrix_rank(table) < 3
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_rational_is_refused(bad):
+    with pytest.raises(ValueError, match="no rationals"):
+        Dyadic.of([1.0, bad])

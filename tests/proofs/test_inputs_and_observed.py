@@ -86,11 +86,12 @@ def test_only_the_part_of_z_that_sums_to_zero_has_a_length():
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("size", [0.01, 0.9])
 def test_how_far_from_sum_zero_a_z_may_be(d, sign, size):
-    """|sum z| up to a millionth of sqrt(d) |z| is rounding, and no more."""
+    """|sum z| up to a millionth of the terms of the sum, sum (|x| + |shift|) / |gain|, is rounding, and no more."""
     layer = AfterLayerNorm(np.full(d, 2.0), np.ones(d))
     turn = np.r_[1.0, -1.0, np.zeros(d - 2)] * size
     for share, inside in ((0.99e-6, True), (1.01e-6, False)):
-        even = sign * share * np.linalg.norm(turn) / np.sqrt(d)  # sum z = d even, sqrt(d) |z| = sqrt(d) |turn|
+        terms = ((np.abs(layer.gain * turn + layer.shift) + layer.shift) / layer.gain).sum()
+        even = sign * share * terms / d  # sum z = d even
         out = Places(layer, (layer.gain * (turn + even) + layer.shift)[None]).outside()
         assert out == ({} if inside else {0: "(x - shift) / gain does not sum to zero"})
 

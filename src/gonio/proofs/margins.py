@@ -147,8 +147,11 @@ def _least(head: Head, labels: np.ndarray, places: Places, but: Sequence[Any] | 
         # A rival's score below all floats is bounded by the lowest of them; infinite is only the lead over no rival.
         gap = own - np.where(alone, best, np.maximum(best, np.finfo(scaled.kind).min))
         out = np.ldexp(gap * np.where(gap > 0, 1 - 4 * UNIT, 1 + 4 * UNIT), -(scaled.x_powers + scaled.row_power))
-        out = np.where(np.abs(out) < TINY, np.nextafter(out, -np.inf), out)  # there ldexp may have rounded up
+        subnormal = (np.abs(out) < TINY) & ~alone  # there ldexp may have rounded up: exact numbers decide
         out[(out == np.inf) & ~alone] = np.finfo(float).max
+    for i in np.flatnonzero(subnormal):
+        close[i] = np.setdiff1d(np.arange(head.shape[0]), skipped[skipped[:, 0] == i, 1]).tolist()
+        out[i] = np.inf
     for i, rivals in enumerate(close):
         if rivals:
             out[i] = min(out[i], float(beats(head, int(labels[i]), np.array(rivals), places, i).min()))
