@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
-from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins
+from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins, Wins
 from gonio.proofs.never_below import _conditions, _distance, _enclosed, proven
 from gonio.proofs.rival_mean import LONG, RivalMean, sums
 from tests.ask.judge import exact_lp, interior_head, sides
@@ -267,3 +267,12 @@ def test_the_weight_of_a_partner_may_have_any_sign_and_no_other():
     assert NeverTies(large.digest, 0, 1, [2, 3], [0.5, 0.5], [1 - 2e9, 2e9]).verify(large) == 0.0
     with pytest.raises(CertificateError, match="two numbers that sum to 1"):
         NeverTies(large.digest, 0, 1, [2, 3], [0.5, 0.5], [p[0], p[1] * 1.001]).verify(large)
+
+
+def test_weights_that_would_have_to_be_negative_prove_nothing():
+    """Exact weights within a millionth of the stored ones exist, 1, -2^-40 and 2^-40; but one of them is below zero."""
+    tiny = 2.0**-40
+    head = Head([[0, 0], [0, -tiny], [1, 0], [1, 1]], link="softmax")
+    assert Wins(head.digest, 0, [-2, 1]).verify(head) > 0
+    with pytest.raises(CertificateError, match="do not prove"):
+        NeverWins(head.digest, 0, [1, 2, 3], [1 - 3 * tiny, 2 * tiny, tiny]).verify(head)
