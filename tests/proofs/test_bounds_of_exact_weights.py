@@ -150,6 +150,11 @@ def test_the_distance_to_exact_weights_is_the_one_stated(size, error):
     ):
         got = _distance(A, np.zeros((2, 2)), D.astype(LONG), np.zeros(2, LONG))
         assert got == pytest.approx(stated_distance(A, np.zeros((2, 2)), D, np.zeros(2)), rel=1e-10, abs=0)
+    # A matrix whose inverse is far from exact: what R A leaves of I counts by its size, row by row.
+    for t in (9, 10):
+        A, D = 1 / (np.arange(t)[:, None] + np.arange(t) + 1.0), np.full(t, 1e-9)
+        got = _distance(A, np.zeros((t, t)), D.astype(LONG), np.zeros(t, LONG))
+        assert got == pytest.approx(stated_distance(A, np.zeros((t, t)), D, np.zeros(t)), rel=1e-6, abs=0)
     assert _distance(np.eye(2), np.full((2, 2), 0.5), np.ones(2, LONG), np.zeros(2, LONG)) is None
     assert _distance(np.ones((2, 2)), np.zeros((2, 2)), np.ones(2, LONG), np.zeros(2, LONG)) is None
 

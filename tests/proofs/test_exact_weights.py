@@ -9,7 +9,7 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
 from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins, Wins
-from gonio.proofs.never_below import _conditions, _distance, _enclosed, proven
+from gonio.proofs.never_below import Conditions, _conditions, _distance, _enclosed, _solved, proven
 from gonio.proofs.rival_mean import LONG, RivalMean, sums
 from tests.ask.judge import exact_lp, interior_head, sides
 from tests.proofs.rationals import dot, exact, supremum_of, weighted
@@ -276,3 +276,31 @@ def test_weights_that_would_have_to_be_negative_prove_nothing():
     assert Wins(head.digest, 0, [-2, 1]).verify(head) > 0
     with pytest.raises(CertificateError, match="do not prove"):
         NeverWins(head.digest, 0, [1, 2, 3], [1 - 3 * tiny, 2 * tiny, tiny]).verify(head)
+    weights = np.array([1 - 3 * tiny, 2 * tiny, tiny])
+    mean = RivalMean(head, 0, np.array([1, 2, 3]), weights, np.zeros(3, bool))
+    must = Conditions(np.array([0, 1]), np.zeros(2, np.int64), np.zeros(2), None)
+    assert _solved(mean, must) is None
+    free = RivalMean(head, 0, mean.rivals, weights, np.array([False, True, False]))  # as the partner of a tie may be
+    assert _solved(free, must) == 0.0
+
+
+def test_a_distance_covers_every_matrix_within_the_error_of_the_one_given():
+    """Matrices whose computed inverse is off on one side, or in one row: |A e = -D| stays within the bound, row by row."""
+    rng = np.random.default_rng(0)
+    kept = 0
+    for trial in range(200):
+        t = int(rng.integers(1, 4))
+        A = rng.integers(-3, 4, (t, t)).astype(float)
+        if abs(np.linalg.det(A)) < 0.5:
+            continue
+        A_error = np.abs(rng.standard_normal((t, t))) * 10.0 ** -rng.integers(1, 4) * (rng.random((t, 1)) < 0.7)
+        D, error = rng.standard_normal(t) * 1e-3, np.full(t, 1e-5)
+        bound = _distance(A, A_error, D.astype(LONG), error.astype(LONG))
+        if bound is None:
+            continue
+        kept += 1
+        for corner in range(8):
+            signs = np.random.default_rng(corner).choice([-1.0, 1.0], (t, t + 1))
+            e = np.linalg.solve(A + signs[:, :t] * A_error, -(D + signs[:, t] * error))
+            assert (np.abs(e) <= bound * (1 + 1e-12)).all(), trial
+    assert kept > 50
