@@ -18,7 +18,7 @@ demo: .venv/core
 
 # The proofs are tested in plain Python, where every line and branch of theirs can be seen to run; all of them must.
 test: .venv/test fixtures
-	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/proofs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --ignore=tests/proofs
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not slow" tests/proofs --cov=gonio.proofs --cov-branch \
 	  --cov-fail-under=100 --cov-report=term-missing:skip-covered
 
@@ -28,7 +28,7 @@ coverage: .venv/test fixtures
 
 # The suite with the core install only: what needs an extra skips or gives its one sentence, nothing fails.
 test-core: .venv-core/runner fixtures
-	.venv-core/bin/python -m pytest -n 2 -m "not slow"
+	.venv-core/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: .venv/test fixtures
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -231,6 +231,15 @@ def test_a_bias_that_is_a_linear_function_of_the_rows_changes_no_verdict():
     assert_proposals_hold(p, shifted)
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as in a terminal; a runner in the background of a script ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_keeps_what_is_decided():
     W, _ = realistic(6000, 40, seed=5)
     calls = []
