@@ -33,6 +33,7 @@ def shape(t: Truth, f: dict[str, Any]) -> None:
     rank = np.linalg.matrix_rank(np.column_stack([W, np.ones(t.n)])) - 1 if softmax else np.linalg.matrix_rank(W)
     full = min(t.n - 1, W.shape[1]) if softmax else min(W.shape)
     assert f["value"] == rank
+    assert f", {'differences of rank' if softmax else 'rank'} {rank}" in f["title"]
     assert (f["state"] == "warning") == (rank < full)
     assert (f["data"]["labels"], f["data"]["dim"]) == W.shape
 

@@ -48,7 +48,8 @@ def what(s: Subject) -> Iterator[Finding]:
     yield Finding(
         "shape",
         "head",
-        f"{n:,} labels of width {d}, rank {usable}" + ("" if usable == full else f" (full would be {full})"),
+        f"{n:,} labels of width {d}, {'differences of rank' if h.link == 'softmax' else 'rank'} {usable}"
+        + ("" if usable == full else f" (full would be {full})"),
         "fact" if usable == full else "warning",
         usable,
         "The rank says how many independent directions tell rows apart."

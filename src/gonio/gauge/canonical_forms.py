@@ -78,8 +78,8 @@ def canonical(head: Head, embeddings: Any = None) -> Canonical:
     basis = U[:, :rank] if embeddings is None else U[:, :rank] * s[:rank]
     if embeddings is None and rank >= n - centred:
         caveat = (
-            f"the rows have rank {rank} for {n} labels, and every such head has this canonical form; give embeddings, "
-            f"which hold the information"
+            f"the {'centred rows' if centred else 'rows'} have rank {rank} for {n} labels, and every such head has "
+            f"this canonical form; give embeddings, which hold the information"
         )
     anchors = _independent(basis, rank)
     Q = np.linalg.qr(basis[anchors].T)[0]

@@ -121,7 +121,7 @@ def verified(c: ProofCheck, head: Head) -> str:
         more = f"; and {len(subjects) - FEW_NAMED:,} more" if len(subjects) > FEW_NAMED else ""
         lines.append(f"  {kind:<10} {len(subjects):,}: {named}{more}")
     if c.smallest_margin is not None:
-        lines.append(f"  margin     {at_least(c.smallest_margin)} at least, for all that is possible")
+        lines.append(f"  margin     {at_least(c.smallest_margin)} at least, wherever something is proven possible")
     lines += [f"  refused    {printable(x)}" for x in c.failed[:5]]
     return "\n".join(lines)
 

@@ -82,8 +82,9 @@ class _Whitened:
             value = f"-1/{n - 1} = {-1 / (n - 1):.3g}" if self.centre and n > 1 else "0"
             self.empty = True
             self.caveat = (
-                f"the rows have rank {self.rank} for {n} labels, and then it is {value} for every pair of every such "
-                f"model: it says nothing; what tells labels apart must come from inputs, so give embeddings"
+                f"the {'centred rows' if self.centre else 'rows'} have rank {self.rank} for {n} labels, and then it is "
+                f"{value} for every pair of every such model: it says nothing; what tells labels apart must come from "
+                f"inputs, so give embeddings"
             )
 
 
