@@ -10,7 +10,9 @@ from gonio.cli.factor_models import factor_rows, plainly, told_training
 from gonio.cli.model import (
     LABELS,
     array_of,
+    embeddings_option,
     frequencies_of,
+    frequencies_option,
     head_of,
     label_of,
     model_and,
@@ -30,13 +32,8 @@ from gonio.report.text import printable
 
 @command()
 @reading_options
-@click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy).")
-@click.option(
-    "--frequencies",
-    metavar="FILE",
-    type=Reads(),
-    help="How often each label occurs: one number a line, or label TAB number.",
-)
+@embeddings_option
+@frequencies_option
 @click.option(
     "--pairs", metavar="FILE", type=Reads(), help="Pairs of labels you care about, one a line, separated by a tab."
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import array_of, frequencies_of, model_options, text_of
+from gonio.cli.model import array_of, embeddings_option, frequencies_of, frequencies_option, model_options, text_of
 from gonio.cli.output import json_option, tell
 from gonio.cli.paths import Reads, WritesInto, command
 from gonio.core.atomic_write import make_folder, whole
@@ -13,13 +13,8 @@ from gonio.core.head import Head
 
 @command()
 @model_options
-@click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy).")
-@click.option(
-    "--frequencies",
-    metavar="FILE",
-    type=Reads(),
-    help="How often each label occurs: one number a line, or label TAB number.",
-)
+@embeddings_option
+@frequencies_option
 @click.option("--unused", metavar="FILE", type=Reads(), help="Labels known never to occur, one a line.")
 @click.option("--top", metavar="K", type=int, help="Neighbours of each label (default: 10, or all there are).")
 @click.option(

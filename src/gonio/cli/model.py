@@ -20,6 +20,16 @@ LABELS = (
 )
 
 
+embeddings_option = click.option(
+    "--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy)."
+)
+frequencies_option = click.option(
+    "--frequencies",
+    metavar="FILE",
+    type=Reads(),
+    help="How often each label occurs: one number a line, or label TAB number.",
+)
+
 FORMAT = (
     click.option("--link", type=click.Choice(KNOWN_LINKS), help="What the rows are: how scores become predictions."),
     click.option("--tensor", metavar="NAME", help="The table of label rows, where the guess is wrong."),
