@@ -21,12 +21,25 @@ if TYPE_CHECKING:
     from gonio.core.head import Head
     from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
     from gonio.core.source import Source
+    from gonio.core.states import States
     from gonio.findings import Alike, Audit, Finding, alike, audit
-    from gonio.gauge import Canonical, Dialled, SameModel, canonical, dial, fragility, gauge_of, reachable, same_model
+    from gonio.gauge import (
+        Canonical,
+        Canonicalised,
+        Dialled,
+        SameModel,
+        canonical,
+        canonicalise,
+        dial,
+        fragility,
+        gauge_of,
+        reachable,
+        same_model,
+    )
     from gonio.listing.label_set_list import LabelSets, label_sets
     from gonio.listing.ranking_list import Rankings, rankings
     from gonio.listing.reconstruct import label_sets_from_cosines, rankings_from_cosines
-    from gonio.models import load
+    from gonio.models import load, states
     from gonio.proofs.bulk import verify_all
     from gonio.proofs.certificate_base import Certificate, CertificateError
     from gonio.proofs.certificates import NeverTies, NeverWins, Ties, Undecided, Wins
@@ -44,6 +57,7 @@ __all__ = [
     "CanTie",
     "CanWin",
     "Canonical",
+    "Canonicalised",
     "Certificate",
     "CertificateError",
     "Dialled",
@@ -63,6 +77,7 @@ __all__ = [
     "Rankings",
     "SameModel",
     "Source",
+    "States",
     "Ties",
     "Twins",
     "Undecided",
@@ -79,6 +94,7 @@ __all__ = [
     "can_top",
     "can_win",
     "canonical",
+    "canonicalise",
     "diagnostics",
     "dial",
     "factors",
@@ -95,6 +111,7 @@ __all__ = [
     "remedies",
     "same_model",
     "similarity",
+    "states",
     "verify_all",
 ]
 
@@ -120,6 +137,7 @@ _ROOMS = (
 _LATER = {
     "gonio.core.head": ("Head",),
     "gonio.core.source": ("Source",),
+    "gonio.core.states": ("States",),
     "gonio.core.inputs": (
         "AfterLayerNorm",
         "AfterRMSNorm",
@@ -130,16 +148,21 @@ _LATER = {
     ),
     "gonio.gauge": (
         "Canonical",
+        "Canonicalised",
         "Dialled",
         "SameModel",
         "canonical",
+        "canonicalise",
         "dial",
         "fragility",
         "gauge_of",
         "reachable",
         "same_model",
     ),
-    "gonio.models": ("load",),
+    "gonio.models": (
+        "load",
+        "states",
+    ),
     "gonio.ask.padding": (
         "Padded",
         "pad",

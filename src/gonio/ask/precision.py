@@ -23,7 +23,8 @@ from gonio.core.status import Status
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-Precision = Literal["bf16", "fp16", "fp8", "int8"]
+Precision = Literal["bf16", "fp16", "fp8", "int8", "int4"]
+LEVELS = {"int8": 127, "int4": 7}
 TYPES: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp8": ml_dtypes.float8_e4m3fn}
 LARGEST = {k: float(ml_dtypes.finfo(v).max) for k, v in TYPES.items()}
 
@@ -35,21 +36,24 @@ def cast(head: Head, kind: Precision) -> Head:
 
     bf16, fp16  rows and bias, to nearest; a number beyond fp16's largest (65504) is refused, for it becomes infinite
     fp8         rows, e4m3fn to nearest; beyond 448 the type has no numbers, so entries saturate; bias as it is
-    int8        rows, q = round(127 w / max|w|) with one scale a row; bias as it is
+    int8, int4  rows, q = round(127 w / max|w|), or 7 in place of 127, with one scale a row; bias as it is
     """
     checks.one_of(kind, get_args(Precision), "cast", "kind")
     n, d = head.shape
-    if kind == "int8":
+    if kind in LEVELS:
+        levels = LEVELS[kind]
         q, scale = np.empty((n, d), np.int8), np.ones(n, np.float32)
         for start, block in head.blocks():
             part = slice(start, start + len(block))
-            top = np.abs(block).max(axis=1).astype(np.float64) / 127
+            top = np.abs(block).max(axis=1).astype(np.float64) / levels
             with np.errstate(all="ignore"):
                 scale[part] = np.where(top > 0, top, 1)
-                q[part] = np.clip(np.rint(block.astype(np.float64) / scale[part, None].astype(np.float64)), -127, 127)
+                q[part] = np.clip(
+                    np.rint(block.astype(np.float64) / scale[part, None].astype(np.float64)), -levels, levels
+                )
             if not (np.isfinite(scale[part]).all() and (scale[part] > 0).all()):
-                raise GonioError("cast: a row of W is too large or small for the float32 scale of int8; rescale it.")
-        rows = RowTable(q, dim=d, unpack=Affine8(scale, np.zeros((), np.int8)), kind="int8 (per-row absmax)")
+                raise GonioError(f"cast: a row of W is too large or small for the float32 scale of {kind}; rescale it.")
+        rows = RowTable(q, dim=d, unpack=Affine8(scale, np.zeros((), np.int8)), kind=f"{kind} (per-row absmax)")
         return head.replace(W=rows, source=None)
     W = np.empty((n, d), TYPES[kind])
     for start, block in head.blocks():

@@ -20,7 +20,9 @@ from gonio.cli.gauge import compare, dial, info
 from gonio.cli.pattern_questions import can_label, can_rank, can_top, patterns
 from gonio.cli.possible import can_tie, can_win, pad, verify
 from gonio.cli.reproducing import reproduce
+from gonio.cli.running import alike_inputs, canonicalise, direction, undertrained
 from gonio.cli.similarity import similar
+from gonio.cli.state_files import states
 from gonio.core.errors import GonioError
 from gonio.core.unpack_limit import DEFAULT, set_unpack_limit
 from gonio.core.version import __version__
@@ -60,7 +62,22 @@ def main(unpack_limit: float) -> None:
     set_unpack_limit(unpack_limit)
 
 
-_ASK = (info, audit, alike, similar, diagnose, can_win, can_tie, can_rank, can_top, can_label, patterns)
-_DO = (dial, compare, verify, pad, factors, explore, reproduce)
+_ASK = (
+    info,
+    audit,
+    alike,
+    similar,
+    alike_inputs,
+    direction,
+    diagnose,
+    undertrained,
+    can_win,
+    can_tie,
+    can_rank,
+    can_top,
+    can_label,
+    patterns,
+)
+_DO = (states, canonicalise, dial, compare, verify, pad, factors, explore, reproduce)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

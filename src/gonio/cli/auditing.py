@@ -9,8 +9,6 @@ import click
 from gonio.cli.factor_models import factor_rows, plainly, told_training
 from gonio.cli.model import (
     LABELS,
-    array_of,
-    embeddings_option,
     frequencies_of,
     frequencies_option,
     head_of,
@@ -23,6 +21,7 @@ from gonio.cli.model import (
 )
 from gonio.cli.output import csv_option, json_option, tell
 from gonio.cli.paths import Reads, Writes, command
+from gonio.cli.text import embeddings_of, embeddings_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -32,7 +31,7 @@ from gonio.report.text import printable
 
 @command()
 @reading_options
-@embeddings_option
+@embeddings_options
 @frequencies_option
 @click.option(
     "--pairs", metavar="FILE", type=Reads(), help="Pairs of labels you care about, one a line, separated by a tab."
@@ -55,10 +54,11 @@ from gonio.report.text import printable
 @click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @csv_option("an item of a factor model")
 def audit(
-    model, link, tensor, labels, inputs, users, items, html, json_to, fail_on, trained, popularity, top, csv_to, **given
-) -> None:
+    model, link, tensor, labels, inputs, users, items, embeddings, text, split, tokens, feed, html, json_to, fail_on,
+    trained, popularity, top, csv_to, **given
+) -> None:  # fmt: skip
     """Ask everything gonio knows about MODEL: what a cosine can tell, what is possible, what to use instead."""
-    from gonio.report import audit as text
+    from gonio.report import audit as report
 
     keys = [] if fail_on is None else [x.strip() for x in fail_on.split(",") if x.strip()]
     head = head_of(model, link, tensor, labels, inputs, users, items)
@@ -66,11 +66,12 @@ def audit(
         raise GonioError("audit: --popularity, --trained and --csv are about factor models; give --users and --items.")
     if trained is not None:
         head = told_training(head, trained)
+    head, given["embeddings"] = embeddings_of(head, "audit", embeddings, text, split, tokens, feed)
     given["popularity"] = None if popularity is None else numbers_of(popularity, "audit")
     with plainly():
         result = _ask(head, top, keys, **given)
     rows = partial(factor_rows, head, given["popularity"], top)
-    quiet = tell(lambda: text.audit(result), result.to_dict, json_to, rows, csv_to)
+    quiet = tell(lambda: report.audit(result), result.to_dict, json_to, rows, csv_to)
     if html is not None:
         result.to_html(html)
         click.echo(f"  written    {html}", err=quiet)
@@ -91,7 +92,7 @@ def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, 
     with Bar("audit") as bar:
         return ask(
             head,
-            embeddings=None if embeddings is None else array_of(embeddings),
+            embeddings=embeddings,
             frequencies=frequencies_of(frequencies, "audit"),
             pairs=pairs_of(pairs, head, "audit"),
             label_sets=None if sets is None else _sets(head, text_of(sets)),
@@ -104,15 +105,16 @@ def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, 
 
 @command(epilog=LABELS)
 @model_and("LABEL LABEL", 2, 2)
-@click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy).")
+@embeddings_options
 @json_option
-def alike(head: Head, labels_, embeddings, json_to) -> None:
+def alike(head: Head, labels_, json_to, **given) -> None:
     """Say how alike two labels of MODEL are, as far as the model determines it."""
     from gonio.findings import alike as ask
     from gonio.report import audit as text
 
+    head, embeddings = embeddings_of(head, "alike", **given)
     a, b = (label_of(head, x) for x in labels_)
-    result = ask(head, a, b, embeddings=None if embeddings is None else array_of(embeddings))
+    result = ask(head, a, b, embeddings=embeddings)
     tell(lambda: text.alike(result), result.to_dict, json_to)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import array_of, embeddings_option, frequencies_of, frequencies_option, model_options, text_of
+from gonio.cli.model import frequencies_of, frequencies_option, model_options, text_of
 from gonio.cli.output import json_option, tell
 from gonio.cli.paths import Reads, WritesInto, command
+from gonio.cli.text import embeddings_of, embeddings_options
 from gonio.core.atomic_write import make_folder, whole
 from gonio.core.head import Head
 
 
 @command()
 @model_options
-@embeddings_option
+@embeddings_options
 @frequencies_option
 @click.option("--unused", metavar="FILE", type=Reads(), help="Labels known never to occur, one a line.")
 @click.option("--top", metavar="K", type=int, help="Neighbours of each label (default: 10, or all there are).")
@@ -22,14 +23,15 @@ from gonio.core.head import Head
 )
 @click.option("--plots", metavar="DIR", type=WritesInto(), help="Write a picture of each diagnosis here (.png).")
 @json_option
-def diagnose(head: Head, embeddings, frequencies, unused, top, orbit, plots, json_to) -> None:
+def diagnose(head: Head, frequencies, unused, top, orbit, plots, json_to, **given) -> None:
     """Say what is odd about the space of MODEL: hubs, anisotropy, lengths, frequency, untrained rows."""
     from gonio.diagnostics.examine import examine
     from gonio.report import diagnostics as text
 
+    head, embeddings = embeddings_of(head, "diagnose", **given)
     found = examine(
         head,
-        embeddings=None if embeddings is None else array_of(embeddings),
+        embeddings=embeddings,
         frequencies=frequencies_of(frequencies, "diagnose"),
         unused=None if unused is None else [x for x in text_of(unused).splitlines() if x],
         k=top,

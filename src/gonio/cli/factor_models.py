@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from gonio.cli.model import array_of
 from gonio.cli.output import json_option, tell
 from gonio.cli.paths import Command, Reads, Writes
+from gonio.cli.text import array_of
 from gonio.core.progress import Bar
 
 
@@ -61,7 +61,7 @@ def _interactions(data: str | None, users: int, items: int, seed: int) -> Any:
 
         return simulate(users, items, seed=seed).X
     if data.endswith(".npy"):
-        return array_of(data)
+        return array_of(data, "factors")
     from gonio.files.read.sparse import read_sparse
 
     return read_sparse(data, "factors")

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import LABELS, array_of, format_options, label_of, model_and, model_options
-from gonio.cli.output import json_option, tell
+from gonio.cli.model import LABELS, format_options, label_of, model_and, model_options
+from gonio.cli.output import csv_option, json_option, tell
 from gonio.cli.paths import Reads, WritesFolder, command
+from gonio.cli.text import array_of, captured, embeddings_of, embeddings_options
+from gonio.core.errors import GonioError
 from gonio.core.head import Head
 
 
 @command()
 @model_options
+@embeddings_options
 @json_option
-def info(head: Head, json_to) -> None:
-    """Say what was read from MODEL, and how each part was decided."""
+def info(head: Head, json_to, **given) -> None:
+    """Say what was read from MODEL, and how each part was decided.
+
+    With --text MODEL is run, and what the head gives is held against the model's own output.
+    """
     from gonio.core.head_summary import profile
+    from gonio.core.states import States
     from gonio.report import text
 
+    head, points = embeddings_of(head, "info", **given)
     p = profile(head)
-    tell(lambda: text.info(p), p.to_dict, json_to)
+    states = points if isinstance(points, States) else None
+    tell(lambda: text.info(p, states), lambda: p.to_dict() | text.checked_values(states), json_to)
 
 
 @command(epilog=LABELS)
@@ -40,7 +49,7 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
     from gonio.report import text
 
     a, b = (label_of(head, x) for x in labels_)
-    points = None if embeddings is None else array_of(embeddings)
+    points = None if embeddings is None else array_of(embeddings, "dial", head)
     result = dial_(head, a, b, cosine=cosine, embeddings=points, radius=radius)
     quiet = tell(lambda: text.dialled(result), result.to_dict, json_to)
     if out is None:
@@ -65,18 +74,42 @@ def dial(head: Head, labels_, cosine, out, same_type, head_only, overwrite, embe
 @command()
 @click.argument("models", metavar="MODEL MODEL", nargs=2, type=Reads())
 @format_options
+@click.option(
+    "--text", metavar="FILE", type=Reads(), help="Run both on this text and compare their logits, label by label."
+)
+@click.option("--split", metavar="TEXT", help="What stands between two documents of the text, such as '\\n\\n'.")
+@click.option("--tokens", metavar="N", type=click.IntRange(1), default=20_000, show_default=True, help="States taken.")
+@csv_option("a label")
 @json_option
-def compare(models, link, tensor, labels, inputs, json_to) -> None:
+def compare(models, link, tensor, labels, inputs, text, split, tokens, csv_to, json_to) -> None:
     """Say whether two models are one: is one head a gauge transform of the other?
 
-    What says how to read a model is said of both. Exit code 0: they are the same; 1: they are not; 3: it cannot be
-    told from the heads.
+    What says how to read a model is said of both. With --text both read the same tokens, and the difference of each
+    label's (centred) logit is told, which no change of convention moves. Exit code 0: they are the same; 1: they are
+    not; 3: it cannot be told from the heads.
     """
     from gonio.gauge import same_model
     from gonio.models.loading import load
-    from gonio.report import text
+    from gonio.report import running
+    from gonio.report import text as told
 
     a, b = (load(m, link=link, tensor=tensor, labels=labels, inputs=inputs) for m in models)
     result = same_model(a, b)
-    tell(lambda: text.compared(a, b, result), result.to_dict, json_to)
+    if text is None and csv_to is not None:
+        raise GonioError("compare: --csv has one row a label of the differences on a text; give --text FILE.")
+    apart = None if text is None else _on_text(a, b, text, split, tokens)
+    tell(
+        lambda: told.compared(a, b, result) + ("" if apart is None else "\n" + running.differences(apart)),
+        lambda: result.to_dict() | ({} if apart is None else {"on_text": apart.to_dict()}),
+        json_to,
+        None if apart is None else apart.columns,
+        csv_to,
+    )
     click.get_current_context().exit({True: 0, False: 1, None: 3}[result.same])
+
+
+def _on_text(a: Head, b: Head, text: str, split: str | None, tokens: int):
+    from gonio.diagnostics.logits_apart import logit_differences
+
+    F, G = (captured(h, "compare", text, split, tokens, None) for h in (a, b))
+    return logit_differences(a, F, b, G)

@@ -20,9 +20,6 @@ LABELS = (
 )
 
 
-embeddings_option = click.option(
-    "--embeddings", metavar="FILE", type=Reads(), help="States that reach the head, one a row (.npy)."
-)
 frequencies_option = click.option(
     "--frequencies",
     metavar="FILE",
@@ -146,13 +143,6 @@ def frequencies_of(path: str | None, who: str) -> list[float] | dict[str, float]
 def label_of(head: Head, text: str) -> str | int:
     """A label as typed: its name, or #12 for row 12."""
     return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text
-
-
-def array_of(path: str) -> Any:
-    """A table of numbers, one point a row, from a .npy file."""
-    from gonio.core.inputs import Observed
-
-    return Observed(numbers_of(path, _name())).F
 
 
 def numbers_of(path: str, who: str) -> Any:

@@ -9,11 +9,12 @@ import click
 from gonio.cli.model import LABELS, label_of, model_and, model_options, pairs_of
 from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
 from gonio.cli.paths import Reads, WritesFolder, command
+from gonio.cli.text import embeddings_of, embeddings_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
 
-Precision = Literal["bf16", "fp16", "fp8", "int8"]
+Precision = Literal["bf16", "fp16", "fp8", "int8", "int4"]
 
 
 @command("can-win", epilog=LABELS)
@@ -23,24 +24,41 @@ Precision = Literal["bf16", "fp16", "fp8", "int8"]
 @click.option(
     "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
 )
+@embeddings_options
 @json_option
-def can_win(head: Head, names, csv_to, proof, cast, json_to) -> None:
+def can_win(head: Head, names, csv_to, proof, cast, json_to, **given) -> None:
     """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
     from gonio.ask.wins import can_win as ask
     from gonio.report import possible as text
 
     if cast is not None:
-        from gonio.ask.precision import precision_audit
-
-        found = precision_audit(head, cast)
-        tell(lambda: text.precision(found), found.to_dict, json_to)
+        _rounded(head, cast, json_to, given)
         return
+    if any(given[k] is not None for k in ("embeddings", "text", "feed")):
+        raise GonioError("can-win: states are asked about with --cast; who can win hangs on all inputs (--inputs).")
     with Bar("can-win") as bar:
         result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
     quiet = tell(lambda: text.can_win(result), result.to_dict, json_to, result.columns, csv_to)
     save_proofs(head, proof, result.certificates, quiet=quiet)
     if result.interrupted:
         raise SystemExit(130)
+
+
+def _rounded(head: Head, cast: Precision, json_to: str | None, given: dict) -> None:
+    """What rounding does to who can win, and on a text to who does."""
+    from gonio.ask.precision import precision_audit
+    from gonio.diagnostics.rounding_on_text import cast_on_text
+    from gonio.report import possible as text
+    from gonio.report import running
+
+    head, points = embeddings_of(head, "can-win", **given)
+    found = precision_audit(head, cast)
+    on_text = None if points is None else cast_on_text(head, cast, points)
+    tell(
+        lambda: text.precision(found) + ("" if on_text is None else "\n" + running.cast_on_text(on_text)),
+        lambda: found.to_dict() | ({} if on_text is None else {"on_text": on_text.to_dict()}),
+        json_to,
+    )
 
 
 @command("can-tie", epilog=LABELS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from gonio.cli.model import LABELS, array_of, label_of, model_and
+from gonio.cli.model import LABELS, label_of, model_and
 from gonio.cli.output import csv_option, json_option, tell
-from gonio.cli.paths import Reads, command
+from gonio.cli.paths import command
+from gonio.cli.text import embeddings_of, embeddings_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 
@@ -14,18 +15,18 @@ from gonio.core.head import Head
 @command(epilog=LABELS)
 @model_and("LABEL...", 1)
 @click.option("--measure", "name", metavar="NAME", help="The measure (default: what the link and --embeddings allow).")
-@click.option("--embeddings", metavar="FILE", type=Reads(), help="The inputs to measure over (.npy), one a row.")
+@embeddings_options
 @click.option("--top", metavar="K", type=int, help="How many neighbours (default: 10, or all there are).")
 @csv_option("a neighbour")
 @json_option
-def similar(head: Head, labels_, name, embeddings, top, csv_to, json_to) -> None:
+def similar(head: Head, labels_, name, top, csv_to, json_to, **given) -> None:
     """List the nearest labels of each LABEL under a measure that fits MODEL, beside those by cosine."""
     from gonio.report.similarity import similar as text
     from gonio.similarity import for_link, measure
 
-    points = None if embeddings is None else array_of(embeddings)
-    given = points is not None or head.inputs.points is not None
-    chosen = measure(name or for_link(head.link, embeddings=given))(head, points)
+    head, points = embeddings_of(head, "similar", **given)
+    observed = points is not None or head.inputs.points is not None
+    chosen = measure(name or for_link(head.link, embeddings=observed))(head, points)
     if chosen.empty and name is None:
         raise GonioError(f"similar: {chosen.caveat} (--embeddings F.npy).")
     count = max(1, min(10, head.shape[0] - 1)) if top is None else top

@@ -8,6 +8,7 @@ import numpy as np
 
 from gonio import diagnostics
 from gonio.findings.finding import Finding, plainly, short
+from gonio.findings.seen_outputs import prediction_hubs
 from gonio.findings.subject import Subject
 from gonio.gauge.group import SCORES
 
@@ -28,6 +29,7 @@ def odd(s: Subject) -> Iterator[Finding]:
     yield from _anisotropy(s)
     if n > s.k + 1:
         yield from _hubs(s)
+    yield from prediction_hubs(s)
     yield from _norms(s)
     duplicates = diagnostics.near_duplicates(h, neighbours=s.lists)
     if h.link == "softmax" and n > 50:

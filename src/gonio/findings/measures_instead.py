@@ -32,7 +32,7 @@ def best(s: Subject) -> Measure | None:
             "training fixes no similarity of these word vectors; which one serves you, judged pairs tell "
             "(gonio.papers.judgements)"
         )
-    m = measure(for_link(h.link, embeddings=s.embeddings is not None))(h, s.embeddings)
+    m = measure(for_link(h.link, embeddings=s.embeddings is not None))(h, s.points)
     if m.empty:
         raise GonioError(f"without embeddings there is none: {m.caveat}")
     return m

@@ -9,11 +9,13 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.states import LEAST_DOCUMENTS
 from gonio.findings.measures_instead import best
 from gonio.findings.subject import Subject
 from gonio.findings.verdict import verdict_of
 from gonio.gauge import Reach, fragility, reachable
 from gonio.gauge.reach import cosine as cosine_of
+from gonio.similarity.bootstrap import effective_size
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,6 +29,7 @@ class Alike:
     instead     (name, value, interval or None): the similarity that every equivalent model has; ("none", NaN, None)
                 where there is none
     note        what it cannot tell, or why there is none
+    over        the inputs that `instead` is about, in words; empty where it is about the rows alone
     """
 
     head: Head
@@ -38,6 +41,7 @@ class Alike:
     fragility: float | None
     instead: tuple[str, float, tuple[float, float] | None]
     note: str = ""
+    over: str = ""
 
     @property
     def reachable(self) -> tuple[float, float]:
@@ -63,6 +67,7 @@ class Alike:
                 "interval": None if interval is None else list(interval),
             },
             "note": self.note,
+            "over": self.over,
         }
 
     def __repr__(self) -> str:
@@ -103,7 +108,25 @@ def alike(head: Head, a: Label, b: Label, *, embeddings: Any = None) -> Alike:
         float(fragility(head, i, j)) if "translation" in table else None,
         instead,
         note,
+        "" if s.embeddings is None else _over(s, i, j),
     )
+
+
+def _over(s: Subject, i: int, j: int) -> str:
+    """The inputs in words, and how many independent ones would tell as much."""
+    assert s.embeddings is not None
+    if s.states is None:
+        return f"over {len(s.embeddings):,} embeddings"
+    said = f"over {len(s.states):,} states of {len(np.unique(s.states.documents)):,} documents"
+    try:
+        m = best(s)
+    except GonioError:
+        return said
+    if m is not None and hasattr(m, "logits"):
+        worth = effective_size(*m.logits([i, j]).T, s.states.documents)  # type: ignore[attr-defined]
+        said += f", which tell as much as about {worth:,.0f} independent ones" if worth == worth else ""
+        said += "" if worth == worth else f"; below {LEAST_DOCUMENTS} documents there is no interval"
+    return said
 
 
 def _instead(s: Subject, i: int, j: int) -> tuple[tuple[str, float, tuple[float, float] | None], str]:

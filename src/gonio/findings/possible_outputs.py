@@ -10,6 +10,7 @@ from gonio.ask.wins import CanWin, can_win
 from gonio.core.progress import Bar
 from gonio.core.status import Status
 from gonio.findings.finding import Finding, counted, typed_label
+from gonio.findings.seen_outputs import seen
 from gonio.findings.subject import Subject
 from gonio.gauge.group import SCORES
 from gonio.listing.pattern import digits
@@ -28,6 +29,7 @@ def possible(s: Subject) -> Iterator[Finding]:
         with Bar("  who can win") as bar:
             wins = can_win(h, on_progress=bar)
         yield from _winning(s, wins)
+        yield from seen(s, wins)
         if wins.interrupted:  # what was decided is told; the rest of the audit stops as well
             raise KeyboardInterrupt
         if h.inputs.points is None:  # at given points a tie is a coincidence of two numbers

@@ -11,7 +11,9 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.states import States, must_fit
 from gonio.diagnostics.duplicates import LISTED
+from gonio.diagnostics.labels_on_text import SeenLabels, seen_labels
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import Chain, Transform
 from gonio.similarity.nearest import nearest_by_cosine
@@ -35,6 +37,7 @@ class Subject:
     k: int
     seed: int
     popularity: np.ndarray | None = None
+    states: States | None = None
 
     @classmethod
     def of(
@@ -52,6 +55,9 @@ class Subject:
         n = head.shape[0]
         if embeddings is None and head.inputs.points is not None:
             embeddings = head.inputs.points  # a factor model comes with its users
+        states = embeddings if isinstance(embeddings, States) else None
+        if states is not None:
+            must_fit(states, head, "audit")
         F = None if embeddings is None else checks.embeddings(embeddings, head.shape[1], "audit")
         if frequencies is not None:
             if isinstance(frequencies, dict):
@@ -69,7 +75,12 @@ class Subject:
         if popularity is not None:
             popularity = checks.vector(popularity, "audit", "popularity", n, per="item")
         # A list of all other labels tells nothing: with few labels lists are half as long as they could be.
-        return cls(head, F, frequencies, asked, sets, max(1, min(k, (n - 1) // 2)), seed, popularity)
+        return cls(head, F, frequencies, asked, sets, max(1, min(k, (n - 1) // 2)), seed, popularity, states)
+
+    @property
+    def points(self) -> States | np.ndarray | None:
+        """The embeddings, with where each came from where that is known."""
+        return self.embeddings if self.states is None else self.states
 
     @cached_property
     def asked(self) -> Int[np.ndarray, " asked"]:
@@ -90,6 +101,13 @@ class Subject:
     def cosine_neighbours(self) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
         """The nearest labels by cosine of the rows as they are, and their cosines."""
         return nearest_by_cosine(self.head.rows, self.k, self.asked)
+
+    @cached_property
+    def seen(self) -> SeenLabels | None:
+        """What the labels did over the embeddings; None where none were given, or no label is chosen."""
+        if self.embeddings is None or self.head.link != "softmax" or self.head.inputs.points is not None:
+            return None
+        return seen_labels(self.head, self.points, min(10, max(1, self.head.shape[0] // 2)))
 
     @cached_property
     def pair(self) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gonio.gauge.canonical_forms import Canonical, canonical
+from gonio.gauge.canonicalising import Canonicalised, canonicalise
 from gonio.gauge.comparing import SameModel, same_model
 from gonio.gauge.dialling import Dialled, dial
 from gonio.gauge.group import Gauge, gauge_of, reachable
@@ -24,6 +25,7 @@ from gonio.gauge.transforms import (
 __all__ = [
     "BiasShift",
     "Canonical",
+    "Canonicalised",
     "Chain",
     "Diagonal",
     "Dialled",
@@ -39,6 +41,7 @@ __all__ = [
     "Transform",
     "Translation",
     "canonical",
+    "canonicalise",
     "dial",
     "fragility",
     "gauge_of",

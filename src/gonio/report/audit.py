@@ -39,7 +39,12 @@ def alike(r: Alike) -> str:
     """What `gonio alike` prints: one question, one screen."""
     a, b = (f"'{printable(r.head.labels[i])}'" for i in r.labels)
     name, value, interval = r.instead
-    lines = [f"How alike are {a} and {b} to this model?", f"  verdict    {r.verdict}"]
+    lines = [f"How alike are {a} and {b} to this model?"]
+    span = "" if interval is None else f", 95 % interval {interval[0]:.4f} to {interval[1]:.4f}"
+    answer = f"{name}: {plainly(value)}{span}; the same in every equivalent model"
+    if r.over and value == value and name != "cosine":
+        lines += textwrap.wrap(f"{answer}, {r.over}", WIDTH, initial_indent="  answer     ", subsequent_indent=" " * 13)
+    lines.append(f"  verdict    {r.verdict}")
     lines += textwrap.wrap(r.why, WIDTH, initial_indent="  because    ", subsequent_indent="             ")
     reach = f"; {r.reach.why}" if r.reach.low == r.reach.high else f"; equivalent models reach {r.reach}"
     lines += textwrap.wrap(
@@ -47,12 +52,11 @@ def alike(r: Alike) -> str:
     )
     if r.fragility is not None:
         lines.append(f"  fragility  {r.fragility:.3g} of a row's mean length, added to all rows, makes it 0")
-    span = "" if interval is None else f", 95 % interval {interval[0]:.4f} to {interval[1]:.4f}"
     if name == "cosine":
         lines.append("  instead    nothing: the cosine is the number")
-    elif value == value:
-        lines.append(f"  instead    {name}: {plainly(value)}{span}; the same in every equivalent model")
-    else:
+    elif value == value and not r.over:
+        lines.append(f"  instead    {answer}")
+    elif value != value:
         lines.append("  instead    none")
     if r.note:
         lines += textwrap.wrap(
@@ -67,7 +71,7 @@ def _next(r: Alike, a: str, b: str) -> list[str]:
     link = r.head.link
     out = []
     if link in SCORES and r.instead[2] is None:
-        out.append("give --embeddings F.npy, states that reach the head: similarity of use is about inputs")
+        out.append("give --text FILE, or states that reach the head (--embeddings): similarity of use is about inputs")
     elif link in ("softmax", "dot"):
         out.append(f"gonio can-tie {r.head.typed} {a} {b}")
     target = next((c for c in (-1.0, -0.9, 0.9, 1.0) if c in r.reach and abs(c - r.cosine) > 0.05), None)

@@ -10,6 +10,7 @@ import numpy as np
 from gonio.core.head import Head
 from gonio.core.head_summary import Profile
 from gonio.core.printed_bounds import at_most
+from gonio.core.states import States
 from gonio.findings.finding import LONG, counted
 from gonio.findings.verdict import READINGS
 from gonio.gauge import Chain, Dialled, SameModel, Transform
@@ -43,7 +44,7 @@ def some(labels: Sequence[str], most: int = 5) -> str:
     return shown + (f" and {len(labels) - most:,} more" if len(labels) > most else "")
 
 
-def info(p: Profile) -> str:
+def info(p: Profile, states: States | None = None) -> str:
     """What `gonio info` prints: each part of the head, and how it was decided."""
     h, s = p.head, p.head.source
     n, d = h.shape
@@ -73,12 +74,24 @@ def info(p: Profile) -> str:
         ("twins", _twins(h), "labels whose rows score alike at every input" if h.twins else ""),
         ("padded", _rows(h, h.padded, names=False), decided.get("padded", "")),
     ]
+    if states is not None and states.difference is not None:
+        off = f"at most {at_most(states.difference, 2)} off the model's own probabilities"
+        lines.append(
+            ("checked", off, f"at {states.about['positions_checked']:,} positions of a text that it was run on")
+        )
     place = f"{s.place} ({s.format}, {s.bytes_read:,} bytes read)" if s else "a head made in memory"
     assumed = s.assumed if s else frozenset()
     out = [printable(place), ""]
     for part, value, why in lines:
         out += _line(part, value, why, {"head": "weight"}.get(part, part) in assumed)
     return "\n".join(out)
+
+
+def checked_values(states: States | None) -> dict[str, object]:
+    """What running the model showed, for JSON."""
+    if states is None or states.difference is None:
+        return {}
+    return {"largest_difference": states.difference, "positions_checked": states.about["positions_checked"]}
 
 
 def dialled(r: Dialled) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.parallel import spans
+from gonio.core.states import documents_of
 from gonio.similarity.bootstrap import Interval, correlation_intervals, mean_intervals, quantiles, weights
 from gonio.similarity.measures import Measure, inputs_of, register
 from gonio.similarity.nearest import nearest_by
@@ -39,6 +40,7 @@ class Behaviour(Measure):
                 f"{self.name}: the link is {head.link!r}, which gives no probabilities; use the logit correlation."
             )
         self.F = inputs_of(head, embeddings, self.name).astype(np.float64)
+        self.documents = documents_of(embeddings)
         if head.link == "softmax" and head.shape[0] == 1:
             self.caveat = "one label always has probability 1"
 
@@ -112,7 +114,7 @@ class LogProbabilityCorrelation(Behaviour, Angle):
             self.space = SimilarityTable(head, self.log_probabilities, len(self.F), self.name)
 
     def _ends(self, x, y, level, resamples, seed):
-        return correlation_intervals(x, y, level, resamples, seed, self.name)
+        return correlation_intervals(x, y, level, resamples, seed, self.name, documents=self.documents)
 
 
 @register
@@ -143,7 +145,7 @@ class ExpectedLogRatio(Behaviour):
         return z if self.head.link == "softmax" else -np.logaddexp(0, -z)  # the partition cancels in the difference
 
     def _ends(self, x, y, level, resamples, seed):
-        return mean_intervals(np.abs(x - y), level, resamples, seed, self.name)
+        return mean_intervals(np.abs(x - y), level, resamples, seed, self.name, self.documents)
 
     def _nearest(self, k, which):
         from scipy.spatial.distance import cdist
@@ -172,7 +174,7 @@ class WhichInputs(Behaviour):
         return out
 
     def _ends(self, x, y, level, resamples, seed):
-        w = weights(len(x), resamples, seed, self.name)
+        w = weights(len(x), resamples, seed, self.name, self.documents)
         draws = np.empty((len(w), x.shape[1]))
         for c in range(x.shape[1]):
             p, q = np.exp(x[:, c] - x[:, c].max()), np.exp(y[:, c] - y[:, c].max())

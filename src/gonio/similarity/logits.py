@@ -18,6 +18,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.parallel import spans
+from gonio.core.states import documents_of
 from gonio.similarity.bootstrap import Interval, correlation_intervals
 from gonio.similarity.measures import Measure, inputs_of, register
 from gonio.similarity.rows import Angle, Inner
@@ -44,6 +45,7 @@ class _OverInputs(Measure):
                 raise GonioError(f"{self.name}: embedding {int(length.argmin())} is zero and has no cosine; drop it.")
             F = F / length
         self.F = F
+        self.documents = documents_of(embeddings)
         if head.softcap is None:
             self.space = Space(head, centre=self.centre, unit=head.link == "cosine", root=root_of(F))
         else:  # a soft-cap bends the logits: their covariance is taken from the logits themselves
@@ -114,7 +116,9 @@ class _Correlation(_OverInputs, Angle):
         if len(i) != len(j):
             raise GonioError(f"{self.name}: {len(i)} and {len(j)} labels were given; pairs need as many of each.")
         value = self.pairs(i, j)
-        low, high = correlation_intervals(self.logits(i), self.logits(j), level, resamples, seed)
+        low, high = correlation_intervals(
+            self.logits(i), self.logits(j), level, resamples, seed, documents=self.documents
+        )
         return tuple(Interval(*x, level) for x in zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
@@ -194,7 +198,9 @@ class ProjectedBack(_OverInputs, Angle):
         """The value of each pair with a bootstrap interval: how much it hangs on which users were drawn."""
         i, j = self.index(a), self.index(b)
         value = self.pairs(i, j)
-        low, high = correlation_intervals(self.logits(i), self.logits(j), level, resamples, seed, centred=False)
+        low, high = correlation_intervals(
+            self.logits(i), self.logits(j), level, resamples, seed, centred=False, documents=self.documents
+        )
         return tuple(Interval(*x, level) for x in zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
 
 
