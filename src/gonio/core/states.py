@@ -88,10 +88,14 @@ def rows_digest(head: Head) -> str:
     """A fingerprint of a head's rows and bias alone: what the user says of its link or inputs does not change it."""
     h = hashlib.sha256(json.dumps({"gonio": "rows 1", "shape": head.shape, "bias": head.bias is not None}).encode())
     if head.bias is not None:
-        h.update(np.ascontiguousarray(head.bias, "<f8"))
+        h.update(_bytes(head.bias))
     for _, block in head.blocks():
-        h.update(np.ascontiguousarray(block, "<f8"))
+        h.update(_bytes(block))
     return h.hexdigest()
+
+
+def _bytes(a: np.ndarray) -> bytes:
+    return (np.ascontiguousarray(a, "<f8") + 0.0).tobytes()  # -0.0 becomes 0.0: one number, one text of it
 
 
 def must_fit(states: States, head: Head, who: str) -> None:

@@ -61,7 +61,7 @@ class LogitDifferences:
     def __repr__(self) -> str:
         return (
             f"LogitDifferences({len(self.labels):,} labels at {self.positions:,} positions)\n"
-            f"  largest {self.largest.max():.3g}, logits of size {self.size:.3g}; another label on top at {self.changed:.1%}"
+            f"  largest {self.largest.max():.3g}, logits of size {self.size:.3g}; top changed at {self.changed:.1%}"
         )
 
 

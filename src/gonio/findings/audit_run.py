@@ -20,6 +20,7 @@ from gonio.findings.cosine_findings import cosine
 from gonio.findings.describe import what
 from gonio.findings.factor_findings import factor_model, is_factor_model
 from gonio.findings.finding import SECTIONS, Finding
+from gonio.findings.live_model import head_and_states
 from gonio.findings.measures_instead import instead
 from gonio.findings.possible_outputs import possible
 from gonio.findings.subject import Subject
@@ -158,7 +159,7 @@ class Audit:
 
 
 def audit(
-    head: Head,
+    head: Any,
     embeddings: Any = None,
     frequencies: Any = None,
     pairs: Any = None,
@@ -167,6 +168,8 @@ def audit(
     k: int = 10,
     seed: int = 0,
     popularity: Any = None,
+    tokenizer: Any = None,
+    texts: Any = None,
     fail_on: Sequence[str] = (),
     on_question: Callable[[int, int, str], None] | None = None,
 ) -> Audit:
@@ -174,12 +177,14 @@ def audit(
 
     Parameters
     ----------
+    head : a Head, or a live model (transformers, a torch module, a SentenceTransformer), whose head is read
     embeddings : states that reach the head, one a row: what similarity is measured over
     frequencies : how often each label occurs, in label order, or a dict by name
     pairs : pairs of labels whose cosine you care about; otherwise the most similar one found
     label_sets : the label sets of a data set (sigmoid heads): which can never be output?
     k : how many neighbours a list has
     popularity : for factor models, how often each item was touched
+    tokenizer, texts : of a live model: it reads the texts, and the states that reach its head are the embeddings
     fail_on : findings that you will ask `failing` about; one that does not exist, or not for this head, is an error
 
     An interrupt (Ctrl-C) keeps what is finished.
@@ -188,6 +193,7 @@ def audit(
     >>> audit(head)["never-wins"].value
     0
     """
+    head, embeddings = head_and_states(head, embeddings, tokenizer, texts)
     s = Subject.of(head, embeddings, frequencies, pairs, label_sets, k, seed, popularity)
     check_keys(fail_on, s)
     findings: list[Finding] = []

@@ -24,19 +24,21 @@ def seen(s: Subject, wins: CanWin) -> Iterator[Finding]:
     idle = np.setdiff1d(np.concatenate([wins.wins, wins.shared]), np.flatnonzero(found.top))
     were = int((found.top > 0).sum())
     over = _over(s)
-    more = (
-        f"The next position shows a winner not seen before with a chance of about {found.next_is_new.words()}, and as "
-        f"much text again would add about {found.twice_the_text.words('{:,.0f}')} winners (estimated)."
-    )
-    if found.new_in_another_document is not None:
+    more = "Every winner was seen more than once."
+    if found.next_is_new.value > 0:
+        more = (
+            f"The next position shows a winner not seen before with a chance of about {found.next_is_new.words()}, and "
+            f"as much text again would add about {found.twice_the_text.words('{:,.0f}')} winners (estimated)."
+        )
+    if found.new_in_another_document is not None and found.new_in_another_document.value > 0:
         more += (
-            f" {found.new_in_another_document.words('{:.0%}')} of the positions have a winner that won in no other "
+            f" {found.new_in_another_document.words('{:.1%}')} of the positions have a winner that won in no other "
             f"document: about so often a new document shows a new one."
         )
     yield Finding(
         "seen",
         "possible",
-        f"{were:,} of {n:,} labels were on top somewhere {over}; {len(idle):,} can win and never did",
+        f"{were:,} of {n:,} labels {'was' if were == 1 else 'were'} on top somewhere {over}; {len(idle):,} can win and never did",
         "fact",
         were,
         f"Possible is about every input, seen is about this text. {more}",
@@ -74,8 +76,8 @@ def prediction_hubs(s: Subject) -> Iterator[Finding]:
     if follows is not None:
         says += (
             f" Over labels that were read or predicted, how often one is among the likeliest follows its frequency in "
-            f"the text with a rank correlation of {follows:.2f}: where that is high, hubs of predictions are mostly its "
-            f"frequent words."
+            f"the text with a rank correlation of {follows:.2f}: where that is high, its frequent words are "
+            f"mostly the hubs."
         )
     yield Finding(
         "prediction-hubs",

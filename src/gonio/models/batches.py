@@ -88,7 +88,7 @@ def text_batches(
     found: list[Window], tokenizer: Any, model: Any, task: Task, labels: int, seed: int, one_by_one: bool
 ) -> Iterator[Batch]:
     """The windows in batches of about one length, each within the room for logits."""
-    special = set(getattr(tokenizer, "all_special_ids", None) or ())
+    special: set[int] = set(getattr(tokenizer, "all_special_ids", None) or ())
     pad = getattr(tokenizer, "pad_token_id", None)
     pad = 0 if pad is None else int(pad)
     rng = np.random.default_rng(seed)

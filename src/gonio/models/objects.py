@@ -24,7 +24,7 @@ def draft_of_object(x: Any, tensor: str | None) -> Draft:
 
 def _object_readers():
     from gonio.files.read import arrays, factors, torch, wordvectors
-    from gonio.models import estimators
+    from gonio.models import estimators, sentences
 
     def is_array(x: Any) -> bool:
         return isinstance(x, np.ndarray) or (isinstance(x, list) and bool(x) and isinstance(x[0], (list, np.ndarray)))
@@ -34,6 +34,7 @@ def _object_readers():
         (is_array, lambda x, t: arrays.of_array(x)),
         (torch.is_state, torch.of_state),
         (lambda x: isinstance(x, Mapping), arrays.of_dict),
+        (sentences.is_sentence_model, sentences.input_table),
         (torch.is_module, torch.of_module),
         (lambda x: hasattr(x, "index_to_key") or hasattr(x, "wv"), lambda x, t: wordvectors.keyed(x)),
         (factors.is_factor_model, lambda x, t: factors.of_model(x)),

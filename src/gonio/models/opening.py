@@ -143,7 +143,7 @@ def quiet() -> Iterator[None]:
     level, shown = logging.get_verbosity(), logging.is_progress_bar_enabled()
     bar = getattr(gguf_reading, "tqdm", None)
     if bar is not None:
-        gguf_reading.tqdm = lambda items, **_: items  # a bar of its own, which no setting turns off
+        vars(gguf_reading)["tqdm"] = lambda items, **_: items  # a bar of its own, which no setting turns off
     old = os.environ.get("TOKENIZERS_PARALLELISM")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads and ours would wait for each other
     logging.set_verbosity_error()
@@ -155,7 +155,7 @@ def quiet() -> Iterator[None]:
     finally:
         logging.set_verbosity(level)
         if bar is not None:
-            gguf_reading.tqdm = bar
+            vars(gguf_reading)["tqdm"] = bar
         if shown:
             logging.enable_progress_bar()
         os.environ.pop("TOKENIZERS_PARALLELISM") if old is None else os.environ.update(TOKENIZERS_PARALLELISM=old)

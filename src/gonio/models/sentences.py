@@ -12,6 +12,7 @@ from gonio.core.errors import GonioError
 from gonio.core.head import Head, Link
 from gonio.core.source import Source
 from gonio.core.states import States
+from gonio.files.read.head_draft import Draft
 
 BATCH = 64
 
@@ -20,6 +21,16 @@ def is_sentence_model(x: Any) -> bool:
     """Whether `x` is a SentenceTransformer; the library is not imported to find out."""
     library = sys.modules.get("sentence_transformers")
     return library is not None and isinstance(x, library.SentenceTransformer)
+
+
+def input_table(model: Any, tensor: str | None) -> Draft:
+    """The table of token embeddings of the model inside: what it puts out is made from texts (`head_of_sentences`)."""
+    from gonio.files.read.torch import is_module, of_module
+
+    inner = next((m.auto_model for m in model if is_module(getattr(m, "auto_model", None))), None)
+    if inner is None:
+        raise GonioError("load: this SentenceTransformer has no transformer inside; give texts to compare its outputs.")
+    return of_module(inner, tensor)
 
 
 def states_of_sentences(

@@ -93,7 +93,7 @@ def states(
     about["how"] = f"states {task.value}"
     own = None if found is None or layer != "final" else OwnNumbers(found, _float_kind(model))
     capture = Capture(model, module, own, None if layer == "final" else _layer(layer))
-    got = _collected(capture.batches(batches), tokens, total, out, on_batch)
+    got = collected(capture.batches(batches), tokens, total, out, on_batch)
     F, where, stopped = got
     if own is not None:
         about |= {"largest_difference": own.difference, "positions_checked": own.checked}
@@ -160,7 +160,7 @@ def _read(
     return text_batches(found, tokenizer, model, task, labels, seed, alone), min(total, tokens)
 
 
-def _collected(
+def collected(
     parts: Iterable[Any], most: int, total: int, out: str | Path | None, on_batch: OnBatch | None
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], bool]:
     """The states in a file as they come, at most so many; an interrupt keeps those that are there."""
