@@ -1,4 +1,4 @@
-"""What enters the head of an ONNX model: the graph is run by onnxruntime with the head's features as one more output."""
+"""What enters the head of an ONNX model: onnxruntime runs the graph with the head's features as one more output."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def open_model(place: str | Path, who: str = "states") -> Opened:
     if path.is_file() and (path.parent / "config.json").is_file():
         path = path.parent
     if not path.exists():
-        from gonio.files.read.hub import download, local_folder
+        from gonio.files.read.hub_cache import download, local_folder
 
         path = local_folder(str(place)) or download(str(place))
     if not path.is_dir():
@@ -143,7 +143,7 @@ def quiet() -> Iterator[None]:
     level, shown = logging.get_verbosity(), logging.is_progress_bar_enabled()
     bar = getattr(gguf_reading, "tqdm", None)
     if bar is not None:
-        vars(gguf_reading)["tqdm"] = lambda items, **_: items  # a bar of its own, which no setting turns off
+        setattr(gguf_reading, "tqdm", lambda items, **_: items)  # noqa: B010  its own bar, which no setting turns off
     old = os.environ.get("TOKENIZERS_PARALLELISM")
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads and ours would wait for each other
     logging.set_verbosity_error()
@@ -155,7 +155,7 @@ def quiet() -> Iterator[None]:
     finally:
         logging.set_verbosity(level)
         if bar is not None:
-            vars(gguf_reading)["tqdm"] = bar
+            setattr(gguf_reading, "tqdm", bar)  # noqa: B010
         if shown:
             logging.enable_progress_bar()
         os.environ.pop("TOKENIZERS_PARALLELISM") if old is None else os.environ.update(TOKENIZERS_PARALLELISM=old)
