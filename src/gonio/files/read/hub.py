@@ -6,14 +6,28 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gonio.core.archive import Archive, Entry
-from gonio.core.errors import LoadError, missing_extra
+from gonio.core.errors import LoadError
 from gonio.files.read import checkpoint, names
 from gonio.files.read.bounded_request import ServerAnswer, fetch
 from gonio.files.read.head_draft import Draft
+from gonio.files.read.hub_cache import (
+    HubError,
+    cached_file,
+    gated_sentence,
+    hub_library,
+    is_offline,
+    offline_sentence,
+    revision_sentence,
+    unknown_sentence,
+)
+from gonio.files.read.hub_name import COMMIT, HubName, hub_name, is_inside
+from gonio.files.read.hub_store import Wanted, keep, kept, note_commit, noted_commit
 from gonio.files.read.safetensors import dtype_of, header_length, parse_header
 
 FIRST = 1 << 18  # one request usually brings the whole header
@@ -23,53 +37,69 @@ PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 class Repository:
-    """Files of a model on the hub, whole or by range. Requests go through huggingface_hub: its endpoint, its token."""
+    """Files of a model on the hub, whole or by range: from a cache where they are kept, else from its server.
 
-    def __init__(self, name: str, revision: str = "main") -> None:
-        try:
-            import huggingface_hub
-        except ImportError:
-            raise missing_extra("load", "huggingface_hub", "hub") from None
-        self.name = name
-        self.url: Callable[[str], str] = lambda file: huggingface_hub.hf_hub_url(name, file, revision=revision)
-        self.session = huggingface_hub.get_session()
-        self.headers = huggingface_hub.utils.build_hf_headers()
-        self.fetched = 0
+    Requests go through huggingface_hub: its endpoint, its token. All that is read is of one commit, where the server
+    tells which; only then is it kept.
+    """
 
-    def _get(self, file: str, most: int, span: tuple[int, int] | None = None) -> ServerAnswer:
-        """What the server answers: at most `most` bytes, within a time that their number allows."""
-        headers = dict(self.headers) | {"Accept-Encoding": "identity"}  # the bytes of the file itself are counted
-        if span is not None:
-            headers["Range"] = f"bytes={span[0]}-{span[1] - 1}"
-        try:
-            answer = fetch(self.session, self.url(file), headers, most)
-        except LoadError as e:
-            raise LoadError(f"load: {file} of {self.name} {e}") from None
-        except Exception as e:
-            raise LoadError(
-                f"load: {self.name} could not be reached ({type(e).__name__}); check the network, or give a folder."
-            ) from None
-        if answer.status in (401, 403):
-            raise LoadError(
-                f"load: {self.name} is private, gated or does not exist (status {answer.status}); log in with "
-                f"`hf auth login`, or check the name."
-            )
-        return answer
+    def __init__(self, model: HubName) -> None:
+        library = hub_library()
+        self.model = model
+        self.name = str(HubName(model.repository, model.revision))
+        self.url: Callable[[str, str], str] = lambda file, at: library.hf_hub_url(model.repository, file, revision=at)
+        self.library = library
+        self.endpoint = str(library.constants.ENDPOINT)
+        self.offline = is_offline()
+        self.bytes_read = 0
+        self.held: dict[str, bytes | None] = {}
+        self.seen: dict[str, tuple[int, str]] = {}  # length and etag of each file, so that its parts are of one
+        self.told_unkept = False
+        self.commit = self._commit()
 
     def whole(self, file: str) -> bytes | None:
         """A small file, or None where the repository has none of that name."""
-        answer = self._get(file, CAP)
-        if answer.status == 404:
-            return None
-        if answer.status != 200:
-            raise LoadError(f"load: {file} of {self.name} could not be fetched (status {answer.status}).")
-        self.fetched += len(answer.body)
-        return answer.body
+        if file in self.held:
+            return self.held[file]
+        here = self._cached(file)
+        if here is not None:
+            self.held[file] = self._counted(here.read_bytes()) if here.stat().st_size <= CAP else None
+            return self.held[file]
+        wanted = self._wanted(file)
+        found = kept(wanted) if wanted else None
+        if found is not None:
+            body = None if found.body is None else self._counted(found.body.tobytes())
+        elif self.offline:
+            body = None
+        else:
+            body = self._body(file, self._get(file, CAP))
+        self.held[file] = body
+        return body
 
-    def span(self, file: str, start: int, stop: int) -> tuple[bytes, int] | None:
-        """Bytes start..stop of a file and the length of the whole; None where there is no such file."""
+    def span(self, file: str, start: int, stop: int, tell: str = "") -> tuple[bytes | np.ndarray, int] | None:
+        """Bytes start..stop of a file and the length of the whole; None where there is no such file.
+
+        `tell` is said before they are fetched from the server.
+        """
+        here = self._cached(file)
+        if here is not None:
+            size = here.stat().st_size
+            length = max(min(stop, size) - start, 0)
+            part = np.memmap(here, np.uint8, "r", start, (length,)).view(np.ndarray) if length else b""
+            return self._counted(part), size
+        wanted = self._wanted(file, start, stop)
+        found = kept(wanted) if wanted else None
+        if found is not None and found.body is None:
+            return None
+        if found is not None and found.body is not None and self._agrees(file, found.size, found.etag):
+            return self._counted(found.body), found.size
+        if self.offline:
+            raise HubError(f"load: {offline_sentence(self.model)}")
+        if tell:
+            print(tell, file=sys.stderr, flush=True)
         answer = self._get(file, stop - start, (start, stop))
         if answer.status == 404:
+            self._keep(wanted, None, 0, "")
             return None
         about = PART.fullmatch(answer.part)
         if answer.status != 206 or about is None:
@@ -77,14 +107,115 @@ class Repository:
                 f"load: the server of {self.name} does not serve parts of files (status {answer.status}); "
                 f"download the model and give its folder."
             )
-        first, last, whole = (int(x) for x in about.groups())
-        if first != start or last != min(stop, whole) - 1 or len(answer.body) != last + 1 - first:
+        first, last, size = (int(x) for x in about.groups())
+        if first != start or last != min(stop, size) - 1 or len(answer.body) != last + 1 - first:
             raise LoadError(
                 f"load: bytes {start:,} to {stop - 1:,} of {file} of {self.name} were asked for, and "
-                f"{len(answer.body):,} came that are said to be {first:,} to {last:,} of {whole:,}; try again."
+                f"{len(answer.body):,} came that are said to be {first:,} to {last:,} of {size:,}; try again."
             )
-        self.fetched += len(answer.body)
-        return answer.body, whole
+        if not self._agrees(file, size, answer.etag):
+            raise LoadError(f"load: {file} of {self.name} changed while it was read; try again.")
+        self._keep(wanted, answer.body, size, answer.etag)
+        return self._counted(answer.body), size
+
+    def _commit(self) -> str | None:
+        """The commit of the revision, as the server tells it; where none can be asked, as it was last seen."""
+        revision = self.model.revision
+        if COMMIT.fullmatch(revision):
+            return revision
+        noted = noted_commit(self.endpoint, self.model.repository, revision)
+        if self.offline:
+            if noted is None:
+                config = cached_file(self.model.repository, "config.json", revision)
+                noted = None if config is None else config.parent.name
+            if noted is None:
+                raise HubError(f"load: {offline_sentence(self.model)}")
+            return noted
+        try:
+            answer = self._ask("config.json", revision, CAP)
+        except Unreachable:
+            if noted is None:
+                raise
+            print(f"{self.name} could not be reached; what was kept of it is read", file=sys.stderr, flush=True)
+            self.offline = True
+            return noted
+        self.held["config.json"] = self._body("config.json", answer, keep=False)
+        commit = answer.commit if COMMIT.fullmatch(answer.commit) else None
+        if commit is not None:
+            if noted != commit:
+                note_commit(self.endpoint, self.model.repository, revision, commit)
+            body = self.held["config.json"]
+            wanted = Wanted(self.endpoint, self.model.repository, commit, "config.json")
+            if kept(wanted) is None:
+                self._keep(wanted, body, len(body or b""), answer.etag)
+        return commit
+
+    def _body(self, file: str, answer: ServerAnswer, *, keep: bool = True) -> bytes | None:
+        if answer.status not in (200, 404):
+            raise LoadError(f"load: {file} of {self.name} could not be fetched (status {answer.status}).")
+        body = self._counted(answer.body) if answer.status == 200 else None
+        if keep:
+            self._keep(self._wanted(file), body, len(answer.body), answer.etag)
+        return body
+
+    def _get(self, file: str, most: int, span: tuple[int, int] | None = None) -> ServerAnswer:
+        answer = self._ask(file, self.commit or self.model.revision, most, span)
+        if self.commit and answer.commit and answer.commit != self.commit:
+            raise LoadError(
+                f"load: {file} of {self.name} was asked for at commit {self.commit[:12]}, and came of "
+                f"{answer.commit[:12]}; try again."
+            )
+        return answer
+
+    def _ask(self, file: str, at: str, most: int, span: tuple[int, int] | None = None) -> ServerAnswer:
+        """What the server answers: at most `most` bytes, within a time that their number allows."""
+        headers = dict(self.library.utils.build_hf_headers()) | {"Accept-Encoding": "identity"}  # the file's own bytes
+        if span is not None:
+            headers["Range"] = f"bytes={span[0]}-{span[1] - 1}"
+        try:
+            answer = fetch(self.library.get_session(), self.url(file, at), headers, most)
+        except LoadError as e:
+            raise LoadError(f"load: {file} of {self.name} {e}") from None
+        except Exception as e:
+            raise Unreachable(
+                f"load: {self.name} could not be reached ({type(e).__name__}); check the network, or give a folder."
+            ) from None
+        if answer.error == "GatedRepo":
+            raise HubError(f"load: {gated_sentence(self.model)}")
+        if answer.error == "RepoNotFound":
+            raise HubError(f"load: {unknown_sentence(self.model)}")
+        if answer.error == "RevisionNotFound":
+            raise HubError(f"load: {revision_sentence(self.model)}")
+        if answer.status in (401, 403):
+            raise HubError(
+                f"load: {self.name} is private, gated or does not exist (status {answer.status}); log in with "
+                f"`hf auth login`, or check the name."
+            )
+        return answer
+
+    def _cached(self, file: str) -> Path | None:
+        return cached_file(self.model.repository, file, self.commit) if self.commit else None
+
+    def _wanted(self, file: str, start: int = 0, stop: int = 0) -> Wanted | None:
+        return Wanted(self.endpoint, self.model.repository, self.commit, file, start, stop) if self.commit else None
+
+    def _agrees(self, file: str, size: int, etag: str) -> bool:
+        """Whether a part is of the same file as the parts before it."""
+        return self.seen.setdefault(file, (size, etag)) == (size, etag)
+
+    def _keep(self, wanted: Wanted | None, body: bytes | None, size: int, etag: str) -> None:
+        why = keep(wanted, body, size, etag) if wanted is not None else ""
+        if why and not self.told_unkept:
+            self.told_unkept = True
+            print(f"{self.name}: what is fetched is not kept ({why.removeprefix('load: ')})", file=sys.stderr)
+
+    def _counted(self, body: Any) -> Any:
+        self.bytes_read += len(body)
+        return body
+
+
+class Unreachable(HubError):
+    """Nobody answers."""
 
 
 class HubArchive(Archive):
@@ -92,17 +223,19 @@ class HubArchive(Archive):
 
     format = "hub (safetensors)"
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, file: str = "") -> None:
         self.repository = repository
         self.where: dict[str, tuple[str, int, int]] = {}
-        index = repository.whole("model.safetensors.index.json")
+        index = None if file else repository.whole("model.safetensors.index.json")
         if index is None:
-            files = ["model.safetensors"]
+            files = [file or "model.safetensors"]
         else:
             try:
                 files = sorted({str(v) for v in json.loads(index)["weight_map"].values()})
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise LoadError(f"load: the index of {repository.name} is damaged.") from None
+            if not all(is_inside(x) for x in files):
+                raise LoadError(f"load: the index of {repository.name} names files outside of it; it is damaged.")
             if len(files) > FILES:
                 raise LoadError(
                     f"load: the index of {repository.name} names {len(files):,} files, and each is a request; at most "
@@ -121,11 +254,11 @@ class HubArchive(Archive):
             raise LoadError(
                 f"load: {self.repository.name} has no {file}; only models with safetensors weights are read there."
             )
-        raw, size = first
+        raw, size = bytes(first[0]), first[1]
         length = header_length(raw[:8], size, f"{self.repository.name}/{file}")
         if 8 + length > len(raw):
             rest = self.repository.span(file, len(raw), 8 + length)
-            raw += rest[0] if rest else b""
+            raw += bytes(rest[0]) if rest else b""
         found, ranges = parse_header(raw[8 : 8 + length], size - 8 - length, f"{self.repository.name}/{file}")
         return found, ranges, 8 + length
 
@@ -137,28 +270,31 @@ class HubArchive(Archive):
     def _fetch(self, name: str) -> np.ndarray:
         file, start, stop = self.where[name]
         entry = self.entries[name]
-        if len(entry.shape) == 2:  # the head itself: say what it costs before it is fetched
-            print(
-                f"{self.repository.name}: fetching {name} ({entry}), {stop - start:,} bytes of {file}",
-                file=sys.stderr,
-                flush=True,
-            )
         if stop == start:
             return np.empty(entry.shape, dtype_of(entry.dtype))
-        got = self.repository.span(file, start, stop)
+        told = f"{self.repository.name}: fetching {name} ({entry}), {stop - start:,} bytes of {file}"
+        # the head itself: what it costs is said before it is fetched
+        got = self.repository.span(file, start, stop, told if len(entry.shape) == 2 else "")
         if got is None:
             raise LoadError(f"load: {file} of {self.repository.name} is gone; try again.")
         return np.frombuffer(got[0], np.uint8).view(dtype_of(entry.dtype)).reshape(entry.shape)
 
 
-def draft(name: str, tensor: str | None) -> Draft:
-    """The head of a model on the hub."""
-    repository = Repository(name)
-    raw = repository.whole("config.json")
-    archive = HubArchive(repository)
+def draft(name: str | HubName, tensor: str | None) -> Draft:
+    """The head of a model on the hub, or of a safetensors file of it with the config and tokenizer beside that."""
+    model = hub_name(name)
+    repository = Repository(model)
+    beside = model.file.rpartition("/")[0]
+
+    def files(file: str) -> bytes | None:
+        return repository.whole(f"{beside}/{file}" if beside else file)
+
+    raw = files("config.json")
+    archive = HubArchive(repository, model.file)
     if raw is None:
         out = names.draft(archive, tensor)
     else:
-        out = checkpoint.draft(archive, checkpoint.parse_config(raw, f"{name}/config.json"), repository.whole, tensor)
-    out.bytes_read = repository.fetched
+        config = checkpoint.parse_config(raw, f"{repository.name}/config.json")
+        out = checkpoint.draft(archive, config, files, tensor)
+    out.bytes_read = repository.bytes_read
     return out
