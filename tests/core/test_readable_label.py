@@ -55,7 +55,9 @@ def test_what_is_shown_is_one_line_without_hidden_characters(label):
     assert shown == shown.strip() or not shown
 
 
-@given(st.text(alphabet=st.characters(codec="ascii", exclude_characters=" ", categories=("L", "N", "P", "S")), min_size=1))
+@given(
+    st.text(alphabet=st.characters(codec="ascii", exclude_characters=" ", categories=("L", "N", "P", "S")), min_size=1)
+)
 def test_plain_names_are_shown_as_they_are(label):
     assert readable(label) == label
 

@@ -36,6 +36,10 @@ FILES = 2000  # no model is in more parts; the largest have a few hundred
 PART = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
+class UnreachableError(HubError):
+    """Nobody answers."""
+
+
 class Repository:
     """Files of a model on the hub, whole or by range: from a cache where they are kept, else from its server.
 
@@ -133,7 +137,7 @@ class Repository:
             return noted
         try:
             answer = self._ask("config.json", revision, CAP)
-        except Unreachable:
+        except UnreachableError:
             if noted is None:
                 raise
             print(f"{self.name} could not be reached; what was kept of it is read", file=sys.stderr, flush=True)
@@ -177,7 +181,7 @@ class Repository:
         except LoadError as e:
             raise LoadError(f"load: {file} of {self.name} {e}") from None
         except Exception as e:
-            raise Unreachable(
+            raise UnreachableError(
                 f"load: {self.name} could not be reached ({type(e).__name__}); check the network, or give a folder."
             ) from None
         if answer.error == "GatedRepo":
@@ -212,10 +216,6 @@ class Repository:
     def _counted(self, body: Any) -> Any:
         self.bytes_read += len(body)
         return body
-
-
-class Unreachable(HubError):
-    """Nobody answers."""
 
 
 class HubArchive(Archive):

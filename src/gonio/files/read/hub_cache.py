@@ -23,7 +23,8 @@ class HubError(LoadError):
 def hub_library() -> Any:
     """huggingface_hub, or the sentence that says how to install it."""
     try:
-        import huggingface_hub
+        import huggingface_hub.constants
+        import huggingface_hub.utils
     except ImportError:
         raise missing_extra("load", "huggingface_hub", "hub") from None
     return huggingface_hub

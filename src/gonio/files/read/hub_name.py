@@ -17,45 +17,10 @@ URI = re.compile(
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 # A name that ends like one of these is that of a file, and of no model.
-FILE_ENDINGS = frozenset(
-    [
-        ".npy",
-        ".npz",
-        ".safetensors",
-        ".gguf",
-        ".onnx",
-        ".pt",
-        ".pth",
-        ".bin",
-        ".ckpt",
-        ".vec",
-        ".txt",
-        ".gz",
-        ".zip",
-        ".h5",
-        ".keras",
-        ".tflite",
-        ".pb",
-        ".msgpack",
-        ".pkl",
-        ".pickle",
-        ".joblib",
-        ".model",
-        ".mlmodel",
-        ".pdparams",
-        ".csv",
-        ".tsv",
-        ".parquet",
-        ".json",
-        ".jsonl",
-        ".yaml",
-        ".html",
-        ".py",
-        ".ipynb",
-        ".md",
-        ".tar",
-        ".tgz",
-    ]
+FILE_ENDINGS = (
+    *(".npy", ".npz", ".safetensors", ".gguf", ".onnx", ".pt", ".pth", ".bin", ".ckpt", ".vec", ".txt", ".gz", ".zip"),
+    *(".h5", ".keras", ".tflite", ".pb", ".msgpack", ".pkl", ".pickle", ".joblib", ".model", ".mlmodel", ".pdparams"),
+    *(".csv", ".tsv", ".parquet", ".json", ".jsonl", ".yaml", ".html", ".py", ".ipynb", ".md", ".tar", ".tgz"),
 )
 
 
@@ -98,7 +63,9 @@ def parse_hub_name(text: str) -> HubName | None:
 
 def hub_name(text: str | HubName, who: str = "load") -> HubName:
     """The model that a text must name."""
-    found = parse_hub_name(text) if isinstance(text, str) else text
+    if isinstance(text, HubName):
+        return text
+    found = parse_hub_name(text)
     if found is None:
         raise LoadError(
             f"{who}: {text[:80]!r} is no name of a model on the hub; write org/name, org/name@revision or "

@@ -1,8 +1,8 @@
 """What was fetched from the hub, kept: the next command reads it from the disk.
 
-One file an answer, in the user's cache folder: a page of JSON that says what it is (the server, the model, the commit, the
-file, which bytes of it, their SHA-256), then the bytes. An entry is believed only if it says all that was asked for and
-its bytes have that SHA-256; what else is found is fetched anew. The files of a commit never change.
+One file an answer, in the user's cache folder: a page of JSON that says what it is (the server, the model, the commit,
+the file, which bytes of it, their SHA-256), then the bytes. An entry is believed only if it says all that was asked for
+and its bytes have that SHA-256; what else is found is fetched anew. The files of a commit never change.
 """
 
 from __future__ import annotations
