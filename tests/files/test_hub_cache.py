@@ -124,6 +124,16 @@ def test_a_damaged_or_foreign_entry_is_fetched_anew(tmp_path):
             assert hub.weights == 1, damage
 
 
+def test_a_part_that_was_not_kept_is_said_where_nobody_answers(tmp_path):
+    with serving(MODELS) as hub:
+        load("org/name", tmp_path, hub.address)
+    entries = [p for p in (tmp_path / "gonio" / "hub").rglob("*") if p.is_file()]
+    max(entries, key=lambda p: p.stat().st_size).unlink()
+    said = load("org/name", tmp_path, hub.address).stdout
+    assert "org/name could not be reached, and not all of it was kept" in said
+    assert "HF_HUB_OFFLINE forbids" in load("org/name", tmp_path, hub.address, HF_HUB_OFFLINE="1").stdout
+
+
 def test_an_entry_is_believed_only_for_what_it_was_kept_for(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     wanted = Wanted("http://x", "org/name", "c" * 40, "f", 2, 6)
@@ -200,7 +210,10 @@ def test_parts_of_two_files_or_of_another_commit_are_not_put_together(tmp_path):
         )
 
     with serving(MODELS, trick=changing) as hub:
-        assert "REFUSED load: model.safetensors of org/name changed" in load("org/name", tmp_path, hub.address).stdout
+        assert (
+            "REFUSED load: parts of model.safetensors of org/name are of different versions"
+            in load("org/name", tmp_path, hub.address).stdout
+        )
 
     def other(handler, raw, told):
         first, last = (int(x) for x in handler.headers["Range"][6:].split("-"))

@@ -63,4 +63,4 @@ def _number(x: Any, label: str, who: str) -> float:
     try:
         return float(x)
     except (TypeError, ValueError):
-        raise GonioError(f"{who}: the frequency of {label!r} is {x!r}; a number is needed.") from None
+        raise GonioError(f"{who}: the frequency of {quoted(label)} is {x!r}; a number is needed.") from None

@@ -27,7 +27,7 @@ from gonio.files.read.hub_cache import (
     unknown_sentence,
 )
 from gonio.files.read.hub_name import COMMIT, HubName, hub_name, is_inside
-from gonio.files.read.hub_store import Wanted, keep, kept, note_commit, noted_commit
+from gonio.files.read.hub_store import Wanted, keep, kept, note_commit, noted_commit, place_of
 from gonio.files.read.safetensors import dtype_of, header_length, parse_header
 
 FIRST = 1 << 18  # one request usually brings the whole header
@@ -55,6 +55,7 @@ class Repository:
         self.library = library
         self.endpoint = str(library.constants.ENDPOINT)
         self.offline = is_offline()
+        self.cannot = offline_sentence(model)  # what is said of a part that is nowhere here, where no server is asked
         self.bytes_read = 0
         self.held: dict[str, bytes | None] = {}
         self.seen: dict[str, tuple[int, str]] = {}  # length and etag of each file, so that its parts are of one
@@ -98,7 +99,7 @@ class Repository:
         if found is not None and found.body is not None and self._agrees(file, found.size, found.etag):
             return self._counted(found.body), found.size
         if self.offline:
-            raise HubError(f"load: {offline_sentence(self.model)}")
+            raise HubError(f"load: {self.cannot}")
         if tell:
             print(tell, file=sys.stderr, flush=True)
         answer = self._get(file, stop - start, (start, stop))
@@ -118,7 +119,11 @@ class Repository:
                 f"{len(answer.body):,} came that are said to be {first:,} to {last:,} of {size:,}; try again."
             )
         if not self._agrees(file, size, answer.etag):
-            raise LoadError(f"load: {file} of {self.name} changed while it was read; try again.")
+            kept_in = f"remove {place_of(wanted).parent} and" if wanted else "then"
+            raise LoadError(
+                f"load: parts of {file} of {self.name} are of different versions, by their length or etag; {kept_in} "
+                f"load it again."
+            )
         self._keep(wanted, answer.body, size, answer.etag)
         return self._counted(answer.body), size
 
@@ -133,7 +138,7 @@ class Repository:
                 config = cached_file(self.model.repository, "config.json", revision)
                 noted = None if config is None else config.parent.name
             if noted is None:
-                raise HubError(f"load: {offline_sentence(self.model)}")
+                raise HubError(f"load: {self.cannot}")
             return noted
         try:
             answer = self._ask("config.json", revision, CAP)
@@ -142,6 +147,7 @@ class Repository:
                 raise
             print(f"{self.name} could not be reached; what was kept of it is read", file=sys.stderr, flush=True)
             self.offline = True
+            self.cannot = f"{self.name} could not be reached, and not all of it was kept; try again, or give a folder."
             return noted
         self.held["config.json"] = self._body("config.json", answer, keep=False)
         commit = answer.commit if COMMIT.fullmatch(answer.commit) else None

@@ -1,8 +1,9 @@
 """What was fetched from the hub, kept: the next command reads it from the disk.
 
 One file an answer, in the user's cache folder: a page of JSON that says what it is (the server, the model, the commit,
-the file, which bytes of it, their SHA-256), then the bytes. An entry is believed only if it says all that was asked for
-and its bytes have that SHA-256; what else is found is fetched anew. The files of a commit never change.
+the file, which bytes of it, a SHA-256), then the bytes. An entry is believed only if it says all that was asked for
+and its bytes, with the length and etag of the whole file, have that SHA-256; what else is found is fetched
+anew. The files of a commit never change.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,10 +69,10 @@ def kept(wanted: Wanted) -> Kept | None:
                 return None
             if about["absent"] is True:
                 return Kept(None, 0, "") if length == 0 else None
-            digest = hashlib.sha256()
+            size, etag = about["size"], about["etag"]
+            digest = _digest(size, etag)
             while piece := f.read(PIECE):
                 digest.update(piece)
-        size, etag = about["size"], about["etag"]
         expected = (min(wanted.stop, size) if wanted.stop else size) - wanted.start
         if digest.hexdigest() != about["sha256"] or length != expected or not isinstance(etag, str):
             return None
@@ -82,13 +84,15 @@ def kept(wanted: Wanted) -> Kept | None:
 
 def keep(wanted: Wanted, body: bytes | None, size: int, etag: str) -> str:
     """Keep what was fetched; why it could not be kept, or nothing."""
+    digest = _digest(size, etag)
+    digest.update(body or b"")
     about = {
         "gonio": VERSION,
         **asdict(wanted),
         "absent": body is None,
         "size": size,
         "etag": etag,
-        "sha256": hashlib.sha256(body or b"").hexdigest(),
+        "sha256": digest.hexdigest(),
     }
     page = json.dumps(about).encode()
     if len(page) > PAGE:
@@ -102,6 +106,11 @@ def keep(wanted: Wanted, body: bytes | None, size: int, etag: str) -> str:
     except (GonioError, OSError, RuntimeError) as e:
         return str(e)
     return ""
+
+
+def _digest(size: int, etag: str) -> Any:
+    """The hash of what an entry tells of its file, to which its bytes are added."""
+    return hashlib.sha256(f"{size} {etag}\n".encode())
 
 
 def note_commit(endpoint: str, repository: str, revision: str, commit: str) -> None:
