@@ -39,9 +39,9 @@ def test_dial_says_what_it_did_and_writes_an_equivalent_model(model, tmp_path):
 def test_a_row_is_named_by_its_number_with_a_hash(model):
     done = run("dial", model, "#0", "#1", "--cosine", "0.5")
     assert "cos('dog', 'cat')" in done.stdout
-    assert (
-        "cos('dog', '#3')" in run("dial", model, "dog", "#3", "--cosine", "0.5").stdout
-    )  # a label of that name goes first
+    # a number always, also where a label is called so; that one is reached by its own number
+    assert "cos('dog', 'w1')" in run("dial", model, "dog", "#3", "--cosine", "0.5").stdout
+    assert "cos('dog', '#3')" in run("dial", model, "dog", "#11", "--cosine", "0.5").stdout
 
 
 def test_compare_names_what_differs(model, tmp_path):

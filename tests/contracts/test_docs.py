@@ -16,6 +16,7 @@ import gonio
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 NOT_FORMATS = {"added", "choose", "head_draft", "labels", "names", "reading", "sparse", "bounded_request"}
+NOT_FORMATS |= {"hub_name", "hub_store", "hub_cache", "hub_repository"}  # parts of `hub`
 
 
 def test_every_loader_has_its_row_in_the_formats_page():

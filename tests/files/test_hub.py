@@ -31,7 +31,7 @@ class Hub(ThreadingHTTPServer):
     def __init__(self, repositories: dict[str, dict[str, bytes]], ranges: bool = True):
         super().__init__(("127.0.0.1", 0), Handler)
         self.repositories, self.ranges, self.sent, self.asked = repositories, ranges, 0, []
-        self.trick, self.victim = None, ""
+        self.trick, self.victim, self.cache = None, "", None
 
     @property
     def address(self):
@@ -115,6 +115,7 @@ def hub(tmp_path):
             "org/bin": {"config.json": b"{}"},
         }
     )
+    server.cache = tmp_path / "cache"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server
@@ -137,6 +138,8 @@ def ask(hub: Hub, name: str):
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "XDG_CACHE_HOME": str(hub.cache),
+        "HF_HOME": str(hub.cache),
     }
     return subprocess.run(
         [sys.executable, "-c", code, name], capture_output=True, text=True, timeout=120, env=os.environ | quiet
@@ -184,6 +187,7 @@ def test_what_cannot_be_had_is_said_in_one_sentence(hub):
 def test_a_dead_hub_is_said_in_one_sentence(hub):
     class Gone:
         address = "http://127.0.0.1:9"  # the discard port: nobody listens
+        cache = hub.cache
 
     assert "could not be reached" in ask(Gone, "org/whole").stdout
 

@@ -18,6 +18,7 @@ from gonio.core.blas_pool import one_blas_thread
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.parallel import in_threads, spans
+from gonio.core.readable_label import quoted
 from gonio.proofs.certificate_base import Certificate
 from gonio.proofs.comparisons import Impossible, Open, Possible
 from gonio.proofs.score_gaps import NOBODY, ZERO
@@ -161,7 +162,7 @@ def can_top(head: Head, labels: Sequence[Label]) -> Verdict:
     top = _labels(head, labels, "can_top")
     if not top:
         raise GonioError("can_top: no label was named; name the labels that are to be the top.")
-    names = ", ".join(repr(head.labels[i]) for i in top[:6]) + (" ..." if len(top) > 6 else "")
+    names = ", ".join(quoted(head.labels[i]) for i in top[:6]) + (" ..." if len(top) > 6 else "")
     return _ask(head, Question(NOBODY, NOBODY, np.array(sorted(top), np.int64)), f"can {names} be the top {len(top)}?")
 
 
@@ -182,7 +183,7 @@ def _labels(head: Head, labels: Any, who: str) -> list[int]:
     out = [head.index(x) for x in labels]
     if len(set(out)) != len(out):
         twice = next(i for i in out if out.count(i) > 1)
-        raise GonioError(f"{who}: {head.labels[twice]!r} is named twice; name each label once.")
+        raise GonioError(f"{who}: {quoted(head.labels[twice])} is named twice; name each label once.")
     return out
 
 
@@ -195,7 +196,7 @@ def _label_question(head: Head, on: Any, off: Any) -> Question:
         second = _labels(head, off, "can_label")
     both = set(first) & set(second)
     if both:
-        raise GonioError(f"can_label: {head.labels[both.pop()]!r} is asked to be on and off; choose one.")
+        raise GonioError(f"can_label: {quoted(head.labels[both.pop()])} is asked to be on and off; choose one.")
     if not first and not second:
         raise GonioError("can_label: no label was named; name some in on=, off= or both.")
     zeros = np.full(len(first) + len(second), ZERO)
@@ -210,7 +211,7 @@ def _label_words(head: Head, on: Any, off: Any) -> str:
         if isinstance(labels, str) and labels == "rest":
             return "all others"
         several = _labels(head, labels, "can_label")
-        return ", ".join(repr(head.labels[i]) for i in several[:6]) + (" ..." if len(several) > 6 else "")
+        return ", ".join(quoted(head.labels[i]) for i in several[:6]) + (" ..." if len(several) > 6 else "")
 
     parts = [f"{names(x)} {word}" for x, word in ((on, "on"), (off, "off")) if isinstance(x, str) or len(x)]
     return f"can the labels be {' and '.join(parts)}?"
@@ -234,7 +235,7 @@ def _order(head: Head, order: Any, top: bool) -> tuple[list[tuple[int, int]], st
     if top:
         named = set(chain)
         pairs += [(chain[-1], j) for j in range(head.shape[0]) if j not in named]
-    names = " > ".join(repr(head.labels[i]) for i in chain[:6]) + (" > ..." if len(chain) > 6 else "")
+    names = " > ".join(quoted(head.labels[i]) for i in chain[:6]) + (" > ..." if len(chain) > 6 else "")
     return pairs, f"can the {'top ' + str(len(chain)) if top else 'order'} be {names}?"
 
 
@@ -245,12 +246,12 @@ def _no_cycle(head: Head, pairs: list[tuple[int, int]]) -> None:
     below: dict[int, set[int]] = {}
     for a, b in pairs:
         if a == b:
-            raise GonioError(f"can_rank: {head.labels[a]!r} is asked to be above itself.")
+            raise GonioError(f"can_rank: {quoted(head.labels[a])} is asked to be above itself.")
         below.setdefault(b, set()).add(a)
     try:
         tuple(graphlib.TopologicalSorter(below).static_order())
     except graphlib.CycleError as e:
-        names = " > ".join(repr(head.labels[i]) for i in e.args[1])
+        names = " > ".join(quoted(head.labels[i]) for i in e.args[1])
         raise GonioError(f"can_rank: the order contradicts itself: {names}; drop one of these.") from None
 
 

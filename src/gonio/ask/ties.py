@@ -12,6 +12,7 @@ from gonio.ask.loop import first_verified
 from gonio.ask.verdict import Verdict
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.readable_label import quoted
 from gonio.core.status import NEVER, UNDECIDED, WINS, Answer, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverTies, Ties, Undecided
@@ -166,7 +167,7 @@ def can_tie(
     if a is None:
         return result
     names = [head.labels[i] for i in asked[0]]
-    question = f"can {names[0]!r} and {names[1]!r} share the top?"
+    question = f"can {quoted(names[0])} and {quoted(names[1])} share the top?"
     return Verdict(head, question, result.answers[0], result.certificate(0), float(margin[0]), result.note)
 
 
@@ -177,7 +178,7 @@ def _indices(head: Head, pairs: Any) -> np.ndarray:
             raise GonioError(f"can_tie: {pair!r} is not a pair of labels.")
         i, j = head.index(pair[0]), head.index(pair[1])
         if i == j:
-            raise GonioError(f"can_tie: {head.labels[i]!r} is one label; a tie needs two.")
+            raise GonioError(f"can_tie: {quoted(head.labels[i])} is one label; a tie needs two.")
         out.append((i, j))
     if not out:
         raise GonioError("can_tie: no pair was given.")

@@ -18,6 +18,7 @@ from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
 from gonio.core.parallel import in_threads, spans
+from gonio.core.readable_label import quoted
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
@@ -186,7 +187,7 @@ class CanWin:
         i = self.head.index(label)
         k = int(np.flatnonzero(self.labels == i)[0])
         if self.codes[k] == SHARED:
-            others = [repr(self.head.labels[j]) for j in self.head.equals(i)]
+            others = [quoted(self.head.labels[j]) for j in self.head.equals(i)]
             more = f" and {len(others) - 3} more" if len(others) > 3 else ""
             return f"only together with {', '.join(others[:3])}{more}, whose scores are equal everywhere"
         if self.codes[k] != NEVER:
@@ -194,7 +195,7 @@ class CanWin:
         if self.stage[k] == "dominated":
             certificate = self.certificate(i)
             assert isinstance(certificate, NeverWins)
-            return f"the same row as {self.head.labels[int(certificate.rivals[0])]!r}, with a lower bias"
+            return f"the same row as {quoted(self.head.labels[int(certificate.rivals[0])])}, with a lower bias"
         if self.head.inputs.points is not None:
             return "at each of the observed embeddings another label is not below it"
         return "at every input some mean of the others is not below it"
@@ -285,7 +286,9 @@ def _verdict(result: CanWin) -> Verdict:
     certificate = result.certificate(i)
     unshown = isinstance(certificate, Undecided)
     answer: Answer = "undecided" if unshown else result.status[0].answer
-    return Verdict(head, f"can {head.labels[i]!r} win?", answer, certificate, float(result.margin[0]), result.reason(i))
+    return Verdict(
+        head, f"can {quoted(head.labels[i])} win?", answer, certificate, float(result.margin[0]), result.reason(i)
+    )
 
 
 def _asked(head: Head, several: Any) -> np.ndarray:

@@ -13,10 +13,12 @@ import click
 from gonio.cli.paths import Reads, ReadsInputs, Words
 from gonio.core.errors import GonioError
 from gonio.core.head import KNOWN_LINKS, Head
+from gonio.core.readable_label import printable
 
 LABELS = (
-    "A LABEL is a row's name, or #12 for row 12. A token is named as its tokenizer writes it, such as 'Ġdog' or "
-    "'▁dog'; ' dog' with a leading space finds it. With --users and --items there is no MODEL."
+    "A LABEL is a row's name, or #12 for row 12. A token is found as its tokenizer writes it ('Ġdog', '▁dog', "
+    "'<0x0A>') and as people write it (' dog', or dog where no label is called that); what was taken is said. With "
+    "--users and --items there is no MODEL."
 )
 
 
@@ -140,9 +142,29 @@ def frequencies_of(path: str | None, who: str) -> list[float] | dict[str, float]
         raise GonioError(f"{who}: {path} has not one number a line, nor a label, a tab and a number.") from None
 
 
-def label_of(head: Head, text: str) -> str | int:
-    """A label as typed: its name, or #12 for row 12."""
-    return int(text[1:]) if text.startswith("#") and text[1:].isdigit() and text not in head.labels else text
+MOST_SAID = 20  # names of one command that are told: a file of label sets may hold any number
+
+
+def label_of(head: Head, text: str) -> int:
+    """The row of a label as typed: its number (#12), its name, or its text in another spelling.
+
+    What was taken is said where it is not the very name, or where other labels are the same text.
+    """
+    found = head.names.find(text)
+    told = head.names.told
+    if not found.exact:
+        _say_once(f"{printable(text)} -> {told([found.row])}")
+    elif found.others:
+        _say_once(f"{printable(text)} -> {told([found.row])}, not {told(found.others)}")
+    return found.row
+
+
+def _say_once(line: str) -> None:
+    """A line on the terminal's error stream, once a command, and only so many of them."""
+    said = click.get_current_context().meta.setdefault("gonio.labels", set())
+    if line not in said and len(said) <= MOST_SAID:
+        click.echo(line if len(said) < MOST_SAID else "(how further names were taken is not told)", err=True)
+        said.add(line)
 
 
 def numbers_of(path: str, who: str) -> Any:
@@ -152,7 +174,7 @@ def numbers_of(path: str, who: str) -> Any:
     return read_npy(path, who)
 
 
-def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[str | int, ...]] | None:
+def pairs_of(path: str | None, head: Head, who: str) -> list[tuple[int, ...]] | None:
     """Pairs of labels from a file: one a line, separated by a tab."""
     if path is None:
         return None

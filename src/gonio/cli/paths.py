@@ -26,7 +26,10 @@ SIDECARS = (
     "config.json",
     "config_sentence_transformers.json",
     "modules.json",
+    "preprocessor_config.json",
+    "processor_config.json",
     "tokenizer.json",
+    "tokenizer_config.json",
     "vocab.json",
     "vocab.txt",
 )

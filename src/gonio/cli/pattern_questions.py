@@ -11,6 +11,7 @@ from gonio.cli.output import csv_option, json_option, proof_option, save_proofs,
 from gonio.cli.paths import Reads, Writes, command
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.label_names import BYTE
 from gonio.core.progress import Bar
 
 if TYPE_CHECKING:
@@ -76,12 +77,13 @@ def can_rank(head: Head, names, on_top, proof, json_to) -> None:
     """Say whether MODEL can score the labels in this order, highest first; A>B pairs give a partial order."""
     from gonio.ask.questions import can_rank as ask
 
-    order: list = [label_of(head, x) for x in names]
-    if all(">" in x and x not in head.labels for x in names):
-        order = [tuple(label_of(head, part) for part in x.split(">")) for x in names]
-        bad = next((x for x, pair in zip(names, order, strict=True) if len(pair) != 2), None)
+    if all(">" in x and x not in head.labels and not BYTE.fullmatch(x) for x in names):
+        bad = next((x for x in names if x.count(">") != 1), None)
         if bad is not None:
             raise GonioError(f"can-rank: {bad!r} is not one label > another; write each pair apart.")
+        order: list = [tuple(label_of(head, part) for part in x.split(">")) for x in names]
+    else:
+        order = [label_of(head, x) for x in names]
     _tell_verdict(ask(head, order, top=on_top), json_to, proof)
 
 

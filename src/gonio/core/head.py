@@ -14,6 +14,7 @@ from gonio.core import checks
 from gonio.core import inputs as _inputs
 from gonio.core.equal_labels import groups_of_equal_labels
 from gonio.core.errors import GonioError, LabelError
+from gonio.core.label_names import LabelNames
 from gonio.core.row_table import RowTable
 from gonio.core.source import Source
 
@@ -24,8 +25,6 @@ Link = Literal["softmax", "sigmoid", "dot", "cosine", "vectors", "input", "unkno
 KNOWN_LINKS = ("softmax", "sigmoid", "dot", "cosine", "vectors", "input")  # what a user may say a table is
 Trained = Literal["product", "factors"]
 Label = str | int
-
-WORD_STARTS = ("Ġ", "▁", "##", "Ċ")  # how tokenizers mark a leading space, a word's inside, a leading newline
 
 
 class Head:
@@ -225,17 +224,15 @@ class Head:
     # -- labels ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
-        """Name to row; a name that occurs twice is marked by -1."""
-        where: dict[str, int] = {}
-        for i, name in enumerate(self.labels):
-            where[name] = -1 if name in where else i
-        return where
+    def names(self) -> LabelNames:
+        """The labels' names, and how a text finds one of them."""
+        return LabelNames(self.labels)
 
     def index(self, label: Label) -> int:
-        """The row of a label, given by name or by number.
+        """The row of a label, given by name or by number; the text "#12" is the number 12.
 
-        A leading space finds the token that stands for it: " dog" is "Ġdog" or "▁dog" where the head has one.
+        A text finds the token that stands for it in another spelling: " dog" is "Ġdog" or "▁dog", a newline "Ċ" or
+        "<0x0A>", where the head has one of them and no label of that very name.
         """
         n = self.shape[0]
         if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
@@ -244,32 +241,7 @@ class Head:
             raise LabelError(f"Head: label {label} is out of range; the head has labels 0 to {n - 1}.")
         if not isinstance(label, str):
             raise LabelError(f"Head: a label is a name or a number, not a {type(label).__name__}.")
-        spellings = [label] + ([mark + label[1:] for mark in ("Ġ", "▁")] if label.startswith(" ") else [])
-        for name in spellings:
-            at = self._positions.get(name)
-            if at is not None and at >= 0:
-                return at
-            if at is not None:
-                rows = [i for i, other in enumerate(self.labels) if other == name]
-                raise LabelError(
-                    f"Head: {len(rows)} labels are called {name!r} (rows {', '.join(map(str, rows[:5]))}"
-                    f"{', ...' if len(rows) > 5 else ''}); name one by its number."
-                )
-        near = self._near(label)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"the head has labels 0 to {n - 1}."
-        raise LabelError(f"Head: no label is called {label!r}; {hint}")
-
-    def _near(self, label: str) -> list[str]:
-        import difflib
-
-        core = label.strip().casefold()
-        marked = [m + label.lstrip() for m in (*WORD_STARTS, "") if self._positions.get(m + label.lstrip(), -1) >= 0]
-        if not marked and core:
-            marked = [x for x in self.labels if x.lstrip("".join(WORD_STARTS) + " ").casefold() == core][:3]
-        if marked:
-            return marked[:3]
-        alike = [x for x in self.labels if abs(len(x) - len(label)) <= 2 and x]
-        return difflib.get_close_matches(label, alike, n=3, cutoff=0.6)
+        return self.names.index(label)
 
     def __getitem__(self, label: Label) -> Float[np.ndarray, " dim"]:
         """The row of a label, by name or number, in float32 or float64."""

@@ -201,7 +201,7 @@ def shared_labels(a: Head, b: Head) -> tuple[Int[np.ndarray, "shared 2"], tuple[
     Names that one of them has twice are left out.
     """
     if a.named and b.named:
-        both = [(i, b._positions.get(x, -1), x) for x, i in a._positions.items() if i >= 0]
+        both = [(i, b.names.positions.get(x, -1), x) for x, i in a.names.positions.items() if i >= 0]
         both = [(i, j, x) for i, j, x in both if j >= 0]
         if len(both) < 3:
             raise GonioError(

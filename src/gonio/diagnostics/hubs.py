@@ -17,6 +17,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.readable_label import quoted
 from gonio.diagnostics.result import Result, axes
 from gonio.similarity import measure as measure_of
 from gonio.similarity.nearest import nearest_by_cosine
@@ -61,7 +62,7 @@ class Hubness(Result):
         return super().to_dict() | {"hubs": [{"label": self.labels[i], "row": i, "count": c} for i, c in self.hubs]}
 
     def lines(self) -> tuple[str, str]:
-        named = ", ".join(f"{a!r} {c:,}" for a, c in self.named(3)) or "none"
+        named = ", ".join(f"{quoted(a)} {c:,}" for a, c in self.named(3)) or "none"
         return (
             f"{len(self.counts):,} labels, k {self.k}, skewness {self.skewness:.2f}, Robin Hood {self.robin_hood:.3f}",
             f"hubs {len(self.hubs):,} ({named}); anti-hubs {100 * self.antihub_rate:.1f}%",
@@ -75,7 +76,7 @@ class Hubness(Result):
             f"{2 * self.k} times; the most by {self.largest:,}. "
         )
         if self.hubs:
-            named = ", ".join(f"{a!r} ({c:,})" for a, c in self.named(5))
+            named = ", ".join(f"{quoted(a)} ({c:,})" for a, c in self.named(5))
             said += f"The largest hubs are {named}: they appear in neighbour lists whatever is asked. "
         said += f"{100 * self.robin_hood:.0f}% of all choices would have to change hands for an even spread."
         if self.tied:

@@ -10,6 +10,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.readable_label import quoted
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -44,7 +45,7 @@ def log2_frequencies(frequencies: Any, head: Head, who: str) -> Float[np.ndarray
     if (values < 0).any() or np.isinf(values).any():
         bad = int(np.flatnonzero((values < 0) | np.isinf(values))[0])
         raise GonioError(
-            f"{who}: the frequency of {head.labels[bad]!r} is {values[bad]:g}; counts from 0 on are needed."
+            f"{who}: the frequency of {quoted(head.labels[bad])} is {values[bad]:g}; counts from 0 on are needed."
         )
     known = np.isfinite(values) & (values > 0)
     if known.sum() < LEAST:
@@ -62,4 +63,4 @@ def _number(x: Any, label: str, who: str) -> float:
     try:
         return float(x)
     except (TypeError, ValueError):
-        raise GonioError(f"{who}: the frequency of {label!r} is {x!r}; a number is needed.") from None
+        raise GonioError(f"{who}: the frequency of {quoted(label)} is {x!r}; a number is needed.") from None

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gonio.core.head import Head
+from gonio.core.readable_label import quoted
 
 LONG = 40  # characters of a label's name in a sentence
 LONGEST = 200  # of one that somebody may be expected to type
@@ -40,7 +41,7 @@ def short(label: str) -> str:
     >>> short("dog"), len(short("x" * 500))
     ("'dog'", 42)
     """
-    return repr(label if len(label) <= LONG else label[: LONG - 1] + "…")
+    return quoted(label if len(label) <= LONG else label[: LONG - 1] + "…")
 
 
 def typed_label(head: Head, row: int) -> str:

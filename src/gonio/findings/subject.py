@@ -11,6 +11,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.readable_label import quoted
 from gonio.core.states import States, must_fit
 from gonio.diagnostics.duplicates import LISTED
 from gonio.diagnostics.labels_on_text import SeenLabels, seen_labels
@@ -152,5 +153,5 @@ def _pair(head: Head, pair: Any) -> tuple[int, int]:
         raise GonioError(f"audit: {pair!r} is not a pair of labels.")
     a, b = (head.index(x) for x in pair)
     if a == b:
-        raise GonioError(f"audit: {head.labels[a]!r} is one label; a pair needs two.")
+        raise GonioError(f"audit: {quoted(head.labels[a])} is one label; a pair needs two.")
     return a, b

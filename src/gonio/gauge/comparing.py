@@ -202,8 +202,8 @@ def _by_predictions(pair: Pair, embeddings: Any) -> SameModel:
 def _common(a: Head, b: Head) -> tuple[np.ndarray, np.ndarray, str]:
     """The rows of a and b that stand for the same labels."""
     if a.named and b.named:
-        where = {name: j for name, j in b._positions.items() if j >= 0}
-        pairs = [(i, where[name]) for name, i in a._positions.items() if i >= 0 and name in where]
+        where = {name: j for name, j in b.names.positions.items() if j >= 0}
+        pairs = [(i, where[name]) for name, i in a.names.positions.items() if i >= 0 and name in where]
         if len(pairs) >= 2:
             pairs.sort()
             ia, ib = (np.array(x, dtype=np.int64) for x in zip(*pairs, strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.printed_bounds import at_most
+from gonio.core.readable_label import quoted
 from gonio.gauge.bounding_inputs import Meant, inputs_meant
 from gonio.gauge.group import SCORES, gauge_of, reachable
 from gonio.gauge.reach import cosine as cosine_of
@@ -105,7 +106,8 @@ class Dialled:
         a, b = (self.before.labels[i] for i in self.labels)
         before = cosine_of(self.before[self.labels[0]], self.before[self.labels[1]])
         return (
-            f"Dialled(cos({a!r}, {b!r}) from {before:.6f} to {self.cosine:.6f} by a {self.transform.name})\n"
+            f"Dialled(cos({quoted(a)}, {quoted(b)}) from {before:.6f} to {self.cosine:.6f} by a "
+            f"{self.transform.name})\n"
             f"  {self.promise}"
         )
 
@@ -149,15 +151,17 @@ def dial(
         raise GonioError(f"dial: way is {way!r}; choose 'smallest' or 'plain'.")
     i, j = head.index(a), head.index(b)
     if i == j:
-        raise GonioError(f"dial: {head.labels[i]!r} is one label, whose cosine with itself is 1; give two labels.")
+        raise GonioError(
+            f"dial: {quoted(head.labels[i])} is one label, whose cosine with itself is 1; give two labels."
+        )
     if not isinstance(cosine, (int, float, np.floating)) or not -1 <= cosine <= 1:
         raise GonioError(f"dial: the cosine is {cosine!r}; a number from -1 to 1 is needed.")
     reach = reachable(head, i, j)["all"]
     x, y = head[i].astype(np.float64), head[j].astype(np.float64)
     if cosine not in reach and cosine_of(x, y) != cosine:
         raise GonioError(
-            f"dial: {head.labels[i]!r} and {head.labels[j]!r} cannot have cosine {cosine:g} in any equivalent head "
-            f"that is known: {reach.why}; what can be reached is {reach}."
+            f"dial: {quoted(head.labels[i])} and {quoted(head.labels[j])} cannot have cosine {cosine:g} in any "
+            f"equivalent head that is known: {reach.why}; what can be reached is {reach}."
         )
     transform = _transform(head, i, j, float(cosine), way)
     moved = transform.apply(head)
@@ -165,8 +169,8 @@ def dial(
     got = cosine_of(moved[i], moved[j])
     if abs(np.arccos(np.clip(got, -1, 1)) - np.arccos(cosine)) > 1e-3:
         raise GonioError(
-            f"dial: {head.labels[i]!r} and {head.labels[j]!r} differ by little more than rounding, and moving them "
-            f"gave the cosine {got:.3g} instead of {cosine:g}; their difference is too small to be turned."
+            f"dial: {quoted(head.labels[i])} and {quoted(head.labels[j])} differ by little more than rounding, and "
+            f"moving them gave the cosine {got:.3g} instead of {cosine:g}; their difference is too small to be turned."
         )
     return Dialled(head, moved, (i, j), transform, got, meant)
 

@@ -16,6 +16,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AllInputs
+from gonio.core.readable_label import quoted
 from gonio.listing.arrangement import Arrangement, arrange, arrange_with_tolerance, whole_rows
 from gonio.listing.cell_list import CellList, Cursor
 from gonio.listing.counts import count_label_sets
@@ -224,7 +225,7 @@ def _rows(head: Head) -> np.ndarray:
 
 def _notes(head: Head, a: Arrangement, zero: list[int], drop_zero: bool, merged: list[str]) -> Iterator[str]:
     n, extra_rows = head.shape[0], int(head.bias is not None)
-    name = lambda i: repr(head.labels[i])  # noqa: E731
+    name = lambda i: quoted(head.labels[i])  # noqa: E731
     if zero:
         which = ", ".join(name(i) for i in zero[:5]) + (" ..." if len(zero) > 5 else "")
         score = "score" if extra_rows else "row"

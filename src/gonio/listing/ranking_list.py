@@ -20,6 +20,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AllInputs
+from gonio.core.readable_label import quoted
 from gonio.listing.arrangement import Arrangement, arrange, arrange_with_tolerance, whole_rows
 from gonio.listing.cell_list import MOST_CHECKED, WORTH_THREADS, CellList, Cursor
 from gonio.listing.counts import count_rankings
@@ -84,7 +85,7 @@ class Rankings(Patterns):
     def _write_notes(self, drop_twins: bool) -> Iterator[str]:
         head = self.head
         if self.twins:
-            first = ", ".join(repr(head.labels[i]) for i in self.twins[0][:4])
+            first = ", ".join(quoted(head.labels[i]) for i in self.twins[0][:4])
             what = (
                 "the first of each is ranked"
                 if drop_twins

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ def load(
     *,
     link: Link | None = None,
     tensor: str | None = None,
-    labels: Sequence[str] | str | Path | None = None,
+    labels: Any = None,
     inputs: _inputs.Inputs | str | None = None,
 ) -> Head:
     """Read the head of a model.
@@ -32,7 +31,8 @@ def load(
         Where the file tells nothing, as a bare array does not, it is "unknown", and questions that hang on it ask for
         it; a layer that by its name is a head is taken for softmax, marked as assumed.
     tensor : the name of the table of label rows, where the guess is wrong or impossible
-    labels : names of the rows, or a file that holds them (one a line, or JSON)
+    labels : names of the rows, a file that holds them (one a line, or JSON), or a tokenizer (of transformers, of
+        tokenizers); rows that it has no token for are padded rows
     inputs : which embeddings can reach the head, as an object (`gonio.Box`) or text ("nonnegative", "box:-1,1")
 
     >>> load({"W": [[1.0, 0.5], [0.5, 1.0]], "b": [0.0, 1.0]}, labels=["dog", "cat"]).link

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from gonio.core.readable_label import quoted
 from gonio.findings.audit_run import Audit
 from gonio.findings.finding import SECTIONS, plainly, typed_label
 from gonio.findings.pair import Alike
@@ -37,7 +38,7 @@ def audit(a: Audit) -> str:
 
 def alike(r: Alike) -> str:
     """What `gonio alike` prints: one question, one screen."""
-    a, b = (f"'{printable(r.head.labels[i])}'" for i in r.labels)
+    a, b = (quoted(r.head.labels[i]) for i in r.labels)
     name, value, interval = r.instead
     lines = [f"How alike are {a} and {b} to this model?"]
     span = "" if interval is None else f", 95 % interval {interval[0]:.4f} to {interval[1]:.4f}"

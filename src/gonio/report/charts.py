@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gonio.core.readable_label import readable
 from gonio.findings.audit_run import Audit
-from gonio.report.text import printable
 
 NAME = 80  # characters of a label that hovering shows
 INK, SOFT, BLUE, ORANGE = "#222222", "#777777", "#1f5fa8", "#c2570c"
@@ -118,7 +118,7 @@ def _hubs(f: Any) -> tuple[str, Any] | None:
     columns: Any = {"y": list(range(len(hubs))), "name": [h[0][:NAME] for h in hubs], "count": [h[1] for h in hubs]}
     p.hbar(y="y", right="count", height=0.7, color=ORANGE, source=ColumnDataSource(columns))
     p.yaxis.ticker = columns["y"]
-    p.yaxis.major_label_overrides = {i: PlainText(text=printable(h[0])[:16]) for i, h in enumerate(hubs)}
+    p.yaxis.major_label_overrides = {i: PlainText(text=readable(h[0])[:16]) for i, h in enumerate(hubs)}
     p.add_tools(HoverTool(tooltips=[("label", "@name"), ("lists", "@count")]))
     return "A hub is near many labels without being like them.", p
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gonio.core.readable_label import readable
 from gonio.factors.checkup import FactorAudit
 from gonio.factors.rescaling_survey import RescalingSurvey
 from gonio.factors.similar import SimilarItems
@@ -87,6 +88,6 @@ def similar(s: SimilarItems, most: int = 20) -> str:
     name = (lambda i: str(i)) if s.labels is None else (lambda i: s.labels[i])  # type: ignore[index]
     lines = [repr(s).splitlines()[1].strip()]
     for i, near, cosines in list(zip(s.asked, s.near, s.cosines, strict=True))[:most]:
-        found = ", ".join(f"{printable(name(int(j)))} {c:.3f}" for j, c in zip(near, cosines, strict=True))
-        lines.append(f"  {printable(name(int(i)))}: {found}")
+        found = ", ".join(f"{readable(name(int(j)))} {c:.3f}" for j, c in zip(near, cosines, strict=True))
+        lines.append(f"  {readable(name(int(i)))}: {found}")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from gonio.core.readable_label import readable
 from gonio.findings.audit_run import Audit
 from gonio.findings.finding import SECTIONS, STATES, Finding
 from gonio.report.charts import charts
@@ -134,7 +135,7 @@ def source(key: str) -> str:
 
 
 def _label(name: Any) -> str:
-    return (printable(str(name)) or "(empty)")[:80]
+    return (readable(str(name)) or "(empty)")[:80]
 
 
 def _more(f: Finding) -> str:

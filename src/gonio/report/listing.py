@@ -7,6 +7,7 @@ import numpy as np
 from gonio.ask.questions import CanLabel
 from gonio.ask.verdict import Verdict
 from gonio.core.printed_bounds import at_least
+from gonio.core.readable_label import readable
 from gonio.listing.label_set_list import LabelSets
 from gonio.listing.pattern import Patterns, digits
 from gonio.proofs.comparisons import Impossible, Possible
@@ -38,7 +39,7 @@ def verdict(v: Verdict) -> str:
 
 
 def _name(v: Verdict, label: int) -> str:
-    return "0" if label == ZERO else printable(v.head.labels[label])
+    return "0" if label == ZERO else readable(v.head.labels[label])
 
 
 def can_label(r: CanLabel) -> str:
@@ -52,7 +53,7 @@ def can_label(r: CanLabel) -> str:
         f"  undecided  {len(r.undecided):,}",
     ]
     for k in list(dict.fromkeys(r.sets[k] for k in r.impossible))[:FEW]:
-        lines.append(f"    {{{', '.join(printable(r.head.labels[i]) for i in k)}}}")
+        lines.append(f"    {{{', '.join(readable(r.head.labels[i]) for i in k)}}}")
     return "\n".join(lines)
 
 
@@ -87,10 +88,10 @@ def patterns(p: Patterns, *, listed: int = 0) -> str:
     lines += [f"  note       {printable(x)}" for x in p.notes]
     for k, row in zip(range(listed), p, strict=False):
         if sets:
-            on = [printable(p.head.labels[i]) for i in np.flatnonzero(row > 0)]
+            on = [readable(p.head.labels[i]) for i in np.flatnonzero(row > 0)]
             lines.append(f"  {k + 1:>8}   {{{', '.join(on)}}}")
         else:
-            lines.append(f"  {k + 1:>8}   {' > '.join(printable(p.head.labels[i]) for i in row)}")
+            lines.append(f"  {k + 1:>8}   {' > '.join(readable(p.head.labels[i]) for i in row)}")
     if 0 < listed < count:
         lines.append(f"             and {count - listed:,} more")
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from gonio.ask.ties import CanTie
 from gonio.ask.wins import CanWin
 from gonio.core.head import Head
 from gonio.core.printed_bounds import at_least, at_most
+from gonio.core.readable_label import quoted, readable
 from gonio.core.status import Status
 from gonio.proofs.proof_file import ProofCheck
 from gonio.proofs.score_gaps import ZERO
@@ -80,7 +81,7 @@ def _one(r: CanWin, k: int) -> str:
         why = f"by at least {at_least(r.margin[k])} at an input of its proof"
     elif r.status[k] is Status.UNDECIDED:
         why = printable(" ".join(repr(r.certificate(i)).splitlines()[1:]))
-    return f"  {printable(r.head.labels[i]):<10} {answer}: {printable(why)}"
+    return f"  {readable(r.head.labels[i]):<10} {answer}: {printable(why)}"
 
 
 def _margins(r: CanWin) -> str:
@@ -104,7 +105,7 @@ def can_tie(r: CanTie) -> str:
     ]
     if len(r) <= FEW:
         for k, (a, b) in enumerate(r.pairs):
-            names = " and ".join(f"'{printable(r.head.labels[i])}'" for i in (a, b))
+            names = " and ".join(quoted(r.head.labels[i]) for i in (a, b))
             tied = r.status[k] is Status.WINS and r.head.shape[0] > 2
             how = f" (both above all others by at least {at_least(r.margin[k])})" if tied else ""
             lines.append(f"  {names}: {r.answers[k]}{how}")
@@ -128,7 +129,7 @@ def verified(c: ProofCheck, head: Head) -> str:
 
 def _subject(head: Head, subject: Any) -> str:
     """The label, the two, or the comparisons that something is proven of."""
-    name = lambda i: "0" if i == ZERO else f"'{printable(head.labels[i])}'"  # noqa: E731
+    name = lambda i: "0" if i == ZERO else quoted(head.labels[i])  # noqa: E731
     if isinstance(subject, int):
         return name(subject)
     if len(subject) == 2:

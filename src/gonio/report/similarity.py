@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gonio.core.readable_label import quoted
 from gonio.report.text import printable
 from gonio.similarity import Measure, Neighbours
 
@@ -28,14 +29,14 @@ def similar(measure: Measure, by_measure: Neighbours, by_cosine: Neighbours, int
     if measure.caveat:
         lines.append(f"  note       {printable(measure.caveat)}")
     for row, asked in enumerate(by_measure.asked):
-        lines.append(f"'{printable(head.labels[asked])}'")
+        lines.append(quoted(head.labels[asked]))
         k = len(by_measure.near[row])
         left = [
-            f"{value:8.3f}{f' {intervals[row * k + c]:<18}' if intervals else ''}  '{printable(head.labels[near])}'"
+            f"{value:8.3f}{f' {intervals[row * k + c]:<18}' if intervals else ''}  {quoted(head.labels[near])}"
             for c, (near, value) in enumerate(zip(by_measure.near[row], by_measure.values[row], strict=True))
         ]
         right = [
-            f"{value:8.3f}  '{printable(head.labels[near])}'"
+            f"{value:8.3f}  {quoted(head.labels[near])}"
             for near, value in zip(by_cosine.near[row], by_cosine.values[row], strict=True)
         ]
         if measure.name == "cosine":

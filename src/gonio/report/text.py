@@ -10,6 +10,7 @@ import numpy as np
 from gonio.core.head import Head
 from gonio.core.head_summary import Profile
 from gonio.core.printed_bounds import at_most
+from gonio.core.readable_label import printable, quoted
 from gonio.core.states import States
 from gonio.findings.finding import LONG, counted
 from gonio.findings.verdict import READINGS
@@ -20,27 +21,10 @@ from gonio.gauge.group import SCORES
 WIDTH = 110
 
 
-MOST = 4000  # characters of a label or a paragraph: a name may be a megabyte long
-
-
-def printable(label: str) -> str:
-    """A label as one line of plain characters: controls and direction marks are shown as escapes, the end of what is
-    very long as its length.
-
-    >>> print(printable("ok" + chr(27) + "[31m"))
-    ok\\x1b[31m
-    >>> printable("x" * 10**6)[-40:]
-    'xxxxxxxxxxxxxxxx… (1,000,000 characters)'
-    """
-    if len(label) > MOST:
-        label = f"{label[:MOST]}… ({len(label):,} characters)"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in label)
-
-
 def some(labels: Sequence[str], most: int = 5) -> str:
     """The first few labels, quoted."""
     cut = (x if len(x) <= LONG else x[: LONG - 1] + "…" for x in labels[:most])
-    shown = ", ".join(f"'{printable(x)}'" for x in cut)
+    shown = ", ".join(map(quoted, cut))
     return shown + (f" and {len(labels) - most:,} more" if len(labels) > most else "")
 
 
@@ -97,7 +81,7 @@ def checked_values(states: States | None) -> dict[str, object]:
 def dialled(r: Dialled) -> str:
     """What `gonio dial` prints."""
     said = r.to_dict()
-    a, b = (printable(x) for x in said["labels"])
+    a, b = (quoted(x) for x in said["labels"])
     how = f"a {r.transform.name} map of rows and embeddings"
     if r.translation is not None:
         length = float(np.linalg.norm(r.translation))
@@ -105,7 +89,7 @@ def dialled(r: Dialled) -> str:
         how = f"one vector of length {length:.4g}, {share:.2g} of the mean row's, added to all {len(r.head):,} rows"
     return "\n".join(
         (
-            f"cos('{a}', '{b}') = {said['cosine_before']:.6f} becomes {said['cosine']:.6f}",
+            f"cos({a}, {b}) = {said['cosine_before']:.6f} becomes {said['cosine']:.6f}",
             f"  by         {how}",
             f"  {'proven' if r.bound is not None else 'claimed':<10} {r.promise}",
             *(

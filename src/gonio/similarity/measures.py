@@ -12,6 +12,7 @@ from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Link
 from gonio.core.parallel import spans
+from gonio.core.readable_label import quoted
 from gonio.similarity.nearest import nearest_by
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class Neighbours:
 
     def __repr__(self) -> str:
         first = ", ".join(
-            f"{self.labels[j]!r} {v:.3f}" for j, v in zip(self.near[0, :3], self.values[0, :3], strict=True)
+            f"{quoted(self.labels[j])} {v:.3f}" for j, v in zip(self.near[0, :3], self.values[0, :3], strict=True)
         )
         return (
             f"Neighbours({len(self):,} labels, {self.near.shape[1]} each, by {self.measure})\n"
-            f"  {self.labels[self.asked[0]]!r}: {first}"
+            f"  {quoted(self.labels[self.asked[0]])}: {first}"
         )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from gonio.core.errors import GonioError, LoadError
+from gonio.core.errors import GonioError, LoadError, MissingExtraError
 from gonio.files.read.head_draft import Draft
+from gonio.files.read.hub_name import HubName, hub_name, parse_hub_name
 
 # What to do with files that hold a model in a form gonio does not read.
 KERAS = "Keras: layer.get_weights() gives kernel and bias; np.savez('head.npz', kernel=..., bias=...) and load that"
@@ -32,7 +32,6 @@ CONVERT = {
 KINDS = (
     ".npy, .npz, .safetensors, .gguf, .onnx, .pt, .pth, .bin, word vectors (.txt, .vec, .bin) and checkpoint folders"
 )
-REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 TORCH_NAMES = (".pt", ".pth", ".bin", ".ckpt")
 
 
@@ -48,13 +47,38 @@ def draft_of_path(x: str | Path, tensor: str | None) -> Draft:
 
         return _guarded(folder.draft, path, tensor, "a checkpoint folder")
     if not is_file:
-        if isinstance(x, str) and REPOSITORY.fullmatch(x) and not path.parent.is_dir():
-            from gonio.files.read import hub
-
-            return hub.draft(x, tensor)
-        raise LoadError(f"load: there is no file {path}; give a path to one of {KINDS}.")
+        model = _hub_model(x)
+        if model is None:
+            raise LoadError(f"load: there is no file {path}; give a path to one of {KINDS}.")
+        return _of_hub(model, tensor)
     reader, kind = _file_reader(path)
     return _guarded(reader, path, tensor, kind)
+
+
+def _hub_model(x: str | Path) -> HubName | None:
+    """The model of the hub that a name which is no path stands for; None where a file must have been meant."""
+    if not isinstance(x, str):
+        return None
+    if x.startswith("hf://"):
+        return hub_name(x)
+    model = parse_hub_name(x)
+    return model if model is not None and (model.is_bare or not Path(x).parent.is_dir()) else None
+
+
+def _of_hub(model: HubName, tensor: str | None) -> Draft:
+    """The head of a model of the hub: from its folder or file in the cache, else by parts."""
+    from gonio.files.read import folder, hub, hub_cache
+
+    try:
+        if model.file and not model.file.endswith(".safetensors"):
+            return draft_of_path(hub_cache.fetch_file(model), tensor)
+        here = None if model.file else hub_cache.local_folder(model)
+        return hub.draft(model, tensor) if here is None else _guarded(folder.draft, here, tensor, "a checkpoint folder")
+    except (hub_cache.HubError, MissingExtraError) as e:
+        if not model.is_bare:
+            raise
+        why = str(e).removeprefix("load: ")
+        raise LoadError(f"load: there is no file {model}; taken for the name of a model: {why}") from None
 
 
 def _guarded(reader, path: Path, tensor: str | None, kind: str) -> Draft:

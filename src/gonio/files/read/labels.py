@@ -7,15 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gonio.core.byte_level import to_byte_level
 from gonio.core.errors import LoadError
 
 Files = Callable[[str], bytes | None]  # the contents of a file beside the weights, or None
 
 
-def given(labels: Sequence[str] | str | Path, count: int) -> Sequence[str]:
-    """Labels as the caller gave them: a sequence, or a file with one a line, a JSON list, or a tokenizer."""
+def given(labels: Any, count: int) -> tuple[Sequence[str], tuple[int, ...]]:
+    """Labels as the caller gave them, and the rows that have none.
+
+    A sequence, a tokenizer, or a file with one a line, a JSON list, or a tokenizer's vocabulary.
+    """
+    if is_tokenizer(labels):
+        return named(of_tokenizer(labels), count)
     if not isinstance(labels, (str, Path)):
-        return labels
+        return labels, ()
     path = Path(labels)
     try:
         raw = path.read_bytes()
@@ -26,11 +32,40 @@ def given(labels: Sequence[str] | str | Path, count: int) -> Sequence[str]:
         if isinstance(data, list) and len(data) != count:
             # A map may leave out rows that no token has; a list cannot say which ones it left out.
             raise LoadError(f"load: {path} lists {len(data)} names and the head has {count} rows; give one name a row.")
-        return named(_tokens(data, str(path)), count)[0]
+        return named(_tokens(data, str(path)), count)
     lines = _lines(raw)
     if len(lines) != count:
         raise LoadError(f"load: {path} has {len(lines)} lines and the head {count} rows; one label a line is needed.")
-    return lines
+    return lines, ()
+
+
+def is_tokenizer(x: Any) -> bool:
+    """Whether an object gives tokens for numbers, as those of transformers and tokenizers do."""
+    return any(callable(getattr(x, name, None)) for name in ("convert_ids_to_tokens", "id_to_token"))
+
+
+def of_tokenizer(tokenizer: Any) -> dict[int, str]:
+    """Id to token of a tokenizer object: of transformers, of tokenizers, or anything that answers as they do."""
+    who = f"load: labels is a {type(tokenizer).__name__}"
+    try:
+        if callable(getattr(tokenizer, "get_vocab", None)):
+            ids = sorted({int(i) for i in tokenizer.get_vocab().values()})
+        else:
+            ids = list(range(len(tokenizer) if hasattr(tokenizer, "__len__") else int(tokenizer.vocab_size)))
+        if callable(getattr(tokenizer, "convert_ids_to_tokens", None)):
+            tokens = list(tokenizer.convert_ids_to_tokens(ids))
+        else:
+            tokens = [tokenizer.id_to_token(i) for i in ids]
+        pairs = list(zip(ids, tokens, strict=True))
+    except Exception as e:  # whatever somebody else's object does
+        why = " ".join(str(e).split())[:200] or "no reason given"
+        raise LoadError(
+            f"{who}, whose tokens cannot be had ({type(e).__name__}: {why}); give a list of names, one a row."
+        ) from e
+    out = {i: to_byte_level(t) if isinstance(t, bytes) else str(t) for i, t in pairs if t is not None and i >= 0}
+    if not out:
+        raise LoadError(f"{who} without a single token; give one that was trained, or a list of names.")
+    return out
 
 
 def of_tokens(files: Files, count: int) -> tuple[list[str], tuple[int, ...], str] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gonio.core import inputs as _inputs
 from gonio.core.errors import GonioError, LoadError
@@ -16,7 +17,7 @@ def read(
     *,
     link: Link | None = None,
     tensor: str | None = None,
-    labels: Sequence[str] | str | Path | None = None,
+    labels: Any = None,
     inputs: _inputs.Inputs | str | None = None,
 ) -> Head:
     """The head of a model file, a checkpoint folder or a model of the hub; see `gonio.load`."""
@@ -29,7 +30,7 @@ def head_from(
     draft_of: Callable[[], Draft],
     place: str,
     link: Link | None,
-    labels: Sequence[str] | str | Path | None,
+    labels: Any,
     inputs: _inputs.Inputs | str | None,
 ) -> Head:
     """The head of a draft, what the caller says in place of what the reader thought; errors name the place."""
@@ -40,8 +41,9 @@ def head_from(
         if labels is not None:
             from gonio.files.read.labels import given
 
-            draft.override("labels", given(labels, draft.rows.shape[0]))
-            draft.padded = ()
+            names, draft.padded = given(labels, draft.rows.shape[0])
+            draft.override("labels", names)
+            draft.decide("padded", f"{len(draft.padded)} rows have no name there" if draft.padded else "")
         if inputs is not None:
             draft.override("inputs", _inputs.of(inputs))
         return draft.finish()
