@@ -62,7 +62,7 @@ def _pairs(s: Subject) -> Iterator[Finding]:
         moved = None
         if target is not None:
             try:
-                moved = dial(h, a, b, cosine=target, embeddings=s.embeddings if h.link in SCORES else None)
+                moved = dial(h, a, b, cosine=target, embeddings=s.some_embeddings if h.link in SCORES else None)
             except GonioError as e:  # so near each other that rounding would write the cosine
                 data["not dialled"] = str(e)
         if moved is None:

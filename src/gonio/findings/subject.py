@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ASKED = 200  # labels whose neighbour lists are followed through the gauge
 GAUGES = 3  # random equivalent heads
+SOME = 256  # embeddings on which two equivalent heads are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,13 @@ class Subject:
     def points(self) -> States | np.ndarray | None:
         """The embeddings, with where each came from where that is known."""
         return self.embeddings if self.states is None else self.states
+
+    @property
+    def some_embeddings(self) -> np.ndarray | None:
+        """A few hundred of the embeddings, evenly spaced: enough to see that nothing changes."""
+        if self.embeddings is None or len(self.embeddings) <= SOME:
+            return self.embeddings
+        return self.embeddings[np.linspace(0, len(self.embeddings) - 1, SOME).astype(int)]
 
     @cached_property
     def asked(self) -> Int[np.ndarray, " asked"]:

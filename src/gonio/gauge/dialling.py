@@ -10,6 +10,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.parallel import spans
 from gonio.core.printed_bounds import at_most
 from gonio.core.readable_label import quoted
 from gonio.gauge.bounding_inputs import Meant, inputs_meant
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 U = 2.0**-53
+CELLS = 1 << 24  # probabilities that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +74,7 @@ class Dialled:
         """max |p' - p| over the measured embeddings, in float64; of scores for the link dot; NaN without a head."""
         if self.before.link not in SCORES:
             return float("nan")
-        if self.before.link not in ("softmax", "sigmoid"):
-            return _largest(self.before.logits(self.points), self.head.logits(self.transform.embeddings(self.points)))
-        old = self.before.probabilities(self.points)
-        return _largest(old, self.head.probabilities(self.transform.embeddings(self.points)))
+        return largest_difference(self.before, self.points, self.head, self.transform.embeddings(self.points))
 
     @property
     def promise(self) -> str:
@@ -112,8 +111,12 @@ class Dialled:
         )
 
 
-def _largest(old: np.ndarray, new: np.ndarray) -> float:
-    return float(np.abs(old - new).max())
+def largest_difference(a: Head, F: np.ndarray, b: Head, G: np.ndarray) -> float:
+    """The largest difference of a probability (of a score, where there are none) at the same inputs, in blocks."""
+    some = max(1, CELLS // a.shape[0])
+    of = "probabilities" if a.link in ("softmax", "sigmoid") else "logits"
+    parts = ((getattr(a, of)(F[s:e]), getattr(b, of)(G[s:e])) for s, e in spans(len(F), some))
+    return max(float(np.abs(p - q).max()) for p, q in parts)
 
 
 def dial(

@@ -18,7 +18,7 @@ from gonio.core.source import Source
 from gonio.core.whole_folder import whole_folder
 from gonio.files.write.checkpoint import config_of, head_tensor_name, must_not_write_over, replace_tensors, write_folder
 from gonio.files.write.tensors import SAFETENSORS, Part, StoredTable, write_file
-from gonio.gauge.dialling import Dialled
+from gonio.gauge.dialling import Dialled, largest_difference
 
 Precision = Literal["float32", "same"]
 
@@ -143,8 +143,7 @@ def measure(written: Written, dialled: Dialled) -> tuple[float, float]:
         slack = 2.0**-51 * (np.abs(before) + np.abs(v))  # this difference itself is rounded
         more = _bias_difference(old, new, slice(start, start + len(block)))
         eps = max(eps, float((dialled.meant.sup(off + slack) + more).max()))
-    p, q = old.probabilities(dialled.points), new.probabilities(dialled.points)
-    return float(np.tanh(eps / 2)), float(np.abs(p - q).max())
+    return float(np.tanh(eps / 2)), largest_difference(old, dialled.points, new, dialled.points)
 
 
 def _bias_difference(old: Head, new: Head, part: slice) -> np.ndarray:
