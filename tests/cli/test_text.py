@@ -26,7 +26,7 @@ def place(tmp_path_factory):
 def run(*words, code=0):
     r = CliRunner().invoke(main, [str(w) for w in words], catch_exceptions=False)
     assert r.exit_code == code, r.output
-    return r.output
+    return r.stdout if code == 0 else r.output
 
 
 @pytest.fixture(scope="module")

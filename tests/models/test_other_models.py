@@ -15,7 +15,7 @@ from tests import real
 def run(*words, code=0):
     r = CliRunner().invoke(main, [str(w) for w in words], catch_exceptions=False)
     assert r.exit_code == code, r.output
-    return r.output
+    return r.stdout if code == 0 else r.output
 
 
 TEXTS = [

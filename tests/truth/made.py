@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+import gonio
+from gonio.core.states import States, rows_digest
+from gonio.files.write.states_file import save_states
 from gonio.files.write.tensors import write_safetensors
 
 RNG = 20_26
@@ -49,6 +52,9 @@ class Truth:
     assumed: bool = False
     trained: str | None = None
     softcap: float | None = None
+    states: np.ndarray | None = None
+    documents: np.ndarray | None = None
+    tokens: np.ndarray | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -155,6 +161,22 @@ def layer_norm(at: Path) -> Truth:
     return Truth((str(at / "gpt2"),), W, "softmax", labels=words(16), kind="layer", gain=gain, shift=shift, tied=True)
 
 
+def with_states(at: Path) -> Truth:
+    """A softmax head with the states of twelve documents that reached it, and the tokens read there."""
+    W = rows(20, 4, 23) + np.float32(0.5)
+    rng = np.random.default_rng([RNG, 24])
+    of = np.repeat(np.arange(12), 15)
+    F = (rng.standard_normal((12, 4))[of] + 0.7 * rng.standard_normal((180, 4))).astype(np.float32)
+    tokens = np.argmax(F @ W.T + rng.gumbel(size=(180, 20)), axis=1)
+    np.savez(at / "lm.npz", W=W, labels=np.array(words(20)), link="softmax")
+    head = gonio.load(at / "lm.npz")
+    save_states(States(F, of, np.tile(np.arange(15), 12), tokens, rows_digest(head), {"layer": "final"}), at / "F.npy")
+    return Truth(
+        (str(at / "lm.npz"),), W, "softmax", labels=words(20), states=F, documents=of, tokens=tokens,
+        more={"audit": ("--embeddings", str(at / "F.npy"))},
+    )  # fmt: skip
+
+
 def sigmoid_box(at: Path) -> Truth:
     """A multi-label head with a bias over a box, in which two labels are never on and one is never off."""
     W = rows(9, 3, 12)
@@ -243,7 +265,7 @@ def near_degenerate(at: Path) -> Truth:
 MODELS: dict[str, Callable[[Path], Truth]] = {
     f.__name__: f
     for f in (
-        padded_twins, hidden_twins, encoder, rotary_table, tied_softcap, layer_norm, sigmoid_box, factors_open,
+        padded_twins, hidden_twins, encoder, rotary_table, tied_softcap, layer_norm, with_states, sigmoid_box, factors_open,
         factors_penalised, word2vec_text, glove_text, cosine_trained, unknown_array, assumed_head, rank_deficient, full_rank,
         near_degenerate,
     )

@@ -266,6 +266,10 @@ def similarity(t: Truth, f: dict[str, Any]) -> None:
         "cosine": "cosine", "vectors": None, "input": None,
     }[t.link]  # fmt: skip
     W = t.W.astype(float)
+    if t.states is not None:
+        assert f["value"] == "centred-logit correlation"
+        assert f"over {len(t.states)} embeddings" in f["title"]
+        return
     if t.link == "softmax" and np.linalg.matrix_rank(W - W.mean(axis=0)) >= t.n - 1:
         wanted = None  # every pair of every such head has one value
     assert f["value"] == wanted
@@ -287,11 +291,69 @@ def lists_agree(t: Truth, f: dict[str, Any]) -> None:
 def cosine_against(t: Truth, f: dict[str, Any]) -> None:
     assert t.link != "cosine"
     C = brute.cosines(t.W)
-    other = brute.projected_back(t) if t.link == "dot" else _whitened(t)
+    other = brute.projected_back(t) if t.link == "dot" else _whitened(t) if t.states is None else _correlated(t)
     for a, b, x, y in f["data"]["largest_gaps"]:
         i, j = t.index(a), t.index(b)
         assert abs(C[i, j] - x) < 1e-5
         assert abs(other[i, j] - y) < 1e-5
+
+
+def _probable(t: Truth) -> np.ndarray:
+    """The probabilities over the states, from the definition."""
+    z = np.exp(t.states.astype(float) @ t.W.astype(float).T + t.bias())
+    return z / z.sum(axis=1, keepdims=True)
+
+
+def seen(t: Truth, f: dict[str, Any]) -> None:
+    p = _probable(t)
+    winners = p.argmax(axis=1)
+    top = np.bincount(winners, minlength=t.n)
+    assert f["value"] == int((top > 0).sum())
+    idle = [i for i in brute.tops(t) if not top[i]]
+    assert f["data"]["can_win_never_seen"] == len(idle)
+    documents = len(set(t.documents))
+    verb = "was" if f["value"] == 1 else "were"
+    assert f["title"] == (
+        f"{f['value']} of {t.n} labels {verb} on top somewhere in {len(p)} states of {documents} documents; "
+        f"{len(idle)} can win and never did"
+    )
+    assert f["data"]["labels"]["on_top"] == top.tolist()
+    assert np.allclose(f["data"]["labels"]["largest_probability"], p.max(axis=0), rtol=1e-3)
+    lists = np.argsort(-p, axis=1, kind="stable")[:, :10]
+    assert f["data"]["labels"]["among_likeliest"] == np.bincount(lists.ravel(), minlength=t.n).tolist()
+    once = int((np.bincount(winners) == 1).sum())
+    new = f["data"]["next_is_new"]
+    assert new["value"] == once / len(p)
+    assert ("seen more than once" in f["says"]) == (once == 0)
+    alone = np.mean([len({d for d, w in zip(t.documents, winners, strict=True) if w == x}) == 1 for x in winners])
+    assert f["data"]["new_in_another_document"]["value"] == alone
+    times = np.bincount(top[top > 0])
+    more = sum((-1) ** (j + 1) * int(times[j]) for j in range(1, len(times)))
+    assert f["data"]["twice_the_text"]["value"] == max(0, more)
+
+
+def prediction_hubs(t: Truth, f: dict[str, Any]) -> None:
+    from scipy.stats import skew, spearmanr
+
+    p = _probable(t)
+    k = f["data"]["k"]
+    among = np.bincount(np.argsort(-p, axis=1, kind="stable")[:, :k].ravel(), minlength=t.n)
+    first = int(among.argmax())
+    assert f["value"] == among.max()
+    assert f["title"].startswith(
+        f"'{t.name(first)}' is among the {k} likeliest labels at {among.max()} of {len(p)} pos"
+    )
+    assert abs(f["data"]["skewness"] - skew(among)) < 1e-9
+    read = np.bincount(t.tokens, minlength=t.n)
+    either = (among > 0) | (read > 0)
+    assert abs(f["data"]["follows_frequency"] - spearmanr(among[either], read[either])[0]) < 1e-9
+    assert numbers(f["says"])[0] == round(float(skew(among)), 1)
+
+
+def _correlated(t: Truth) -> np.ndarray:
+    """Correlations of the centred logits over the states."""
+    z = t.states.astype(float) @ t.W.astype(float).T
+    return np.corrcoef((z - z.mean(axis=1, keepdims=True)).T)
 
 
 def _whitened(t: Truth) -> np.ndarray:
@@ -391,5 +453,5 @@ ORACLES = {
     "never-off": never_off, "patterns": patterns, "similarity": similarity, "lists-agree": lists_agree,
     "cosine-against": cosine_against, "anisotropy": anisotropy, "hubness": hubness, "norms": norms,
     "near-duplicates": near_duplicates, "similar-items": similar_items, "rescaling": rescaling, "never-first": never_first,
-    "never-shown": never_shown, "norm-popularity": norm_popularity,
+    "never-shown": never_shown, "norm-popularity": norm_popularity, "seen": seen, "prediction-hubs": prediction_hubs,
 }  # fmt: skip

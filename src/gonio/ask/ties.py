@@ -17,7 +17,7 @@ from gonio.core.status import NEVER, UNDECIDED, WINS, Answer, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverTies, Ties, Undecided
 from gonio.search.proposals import STAGE, STAGES
-from gonio.search.tie_program import around, claims_about, why_open
+from gonio.search.tie_program import STEPS, BothSides, claims_about, longest_row, why_open
 from gonio.search.tie_search import TieProposals, propose_ties
 from gonio.similarity.nearest import nearest_by_cosine
 
@@ -72,7 +72,9 @@ class CanTie:
     def certificate(self, k: int) -> Certificate:
         """The proof of pair number k."""
         if k not in self._proofs:
-            self._proofs[k] = _proof(self.head, self._proposals, k, int(self.codes[k]))
+            stopped = self._proposals.interrupted
+            why = "the search was stopped" if stopped else "the search left it open; ask about this pair alone"
+            self._proofs[k] = Undecided(self.head.digest, int(self.pairs[k, 0]), np.inf, why)
         return self._proofs[k]
 
     def columns(self) -> dict[str, list[Any]]:
@@ -143,14 +145,10 @@ def can_tie(
     found = propose_ties(problem, asked, on_progress=on_progress)
     status = found.status.copy()
     proofs: dict[int, Certificate] = {}
-    decided = np.flatnonzero(status != UNDECIDED)
-    claims = [_proof(head, found, int(k), int(status[k])) for k in decided]
-    seen = verify_all(head, claims)
-    for j, k in enumerate(decided):
-        if j in seen.refused:
-            status[k] = UNDECIDED
-        else:
-            proofs[int(k)] = claims[j]
+    nevers = np.flatnonzero(status == NEVER)
+    proofs |= _verified(head, {int(k): _never(head, found, int(k)) for k in nevers})
+    proofs |= _ties(head, found, np.flatnonzero(status == WINS))
+    status[[k for k in np.flatnonzero(status != UNDECIDED) if k not in proofs]] = UNDECIDED
     margin = np.where(status == WINS, found.margin, np.where(status == NEVER, 0.0, np.inf))
     stage = np.where(status == UNDECIDED, STAGE["open"], found.stage)
     for k in np.flatnonzero(status == UNDECIDED)[: 0 if found.interrupted else PROGRAMS]:
@@ -195,22 +193,34 @@ def _note(head: Head) -> str:
     )
 
 
-def _proof(head: Head, found: TieProposals, k: int, status: int) -> Certificate:
+def _never(head: Head, found: TieProposals, k: int) -> Certificate:
     a, b = (int(i) for i in found.pairs[k])
-    if status == WINS:
-        x, y = _both_sides(head, found, k, a, b)
-        return Ties(head.digest, a, b, x, y)
-    if status == NEVER:
-        rivals, weights, both = found.support(k)
-        if head.inputs.points is not None:
-            return NeverTies(head.digest, a, b, rivals[:0], weights[:0], np.zeros(0))
-        return NeverTies(head.digest, a, b, rivals, weights, np.array(both))
-    why = "the search was stopped" if found.interrupted else "the search left it open; ask about this pair alone"
-    return Undecided(head.digest, a, np.inf, why)
+    rivals, weights, both = found.support(k)
+    if head.inputs.points is not None:
+        return NeverTies(head.digest, a, b, rivals[:0], weights[:0], np.zeros(0))
+    return NeverTies(head.digest, a, b, rivals, weights, np.array(both))
 
 
-def _both_sides(head: Head, found: TieProposals, k: int, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two inputs around the proposed tie: at one a is not below b, at the other b is not below a."""
+def _ties(head: Head, found: TieProposals, which: np.ndarray) -> dict[int, Certificate]:
+    """The proposed ties that two inputs around each prove; all of them are looked at together, nearer and nearer."""
     problem = found.ground.problem
-    z = found.direction(k)
-    return (z, z) if problem.shape == "points" else around(head, problem, z, float(found.margin[k]), a, b)
+    pairs = {int(k): tuple(int(i) for i in found.pairs[k]) for k in which}
+    if problem.shape == "points":
+        return _verified(head, {k: Ties(head.digest, *ab, *[found.direction(k)] * 2) for k, ab in pairs.items()})
+    if not pairs:
+        return {}
+    longest = longest_row(problem)
+    sides = {
+        k: BothSides.of(problem, found.direction(k), float(found.margin[k]), *ab, longest) for k, ab in pairs.items()
+    }
+    proofs: dict[int, Certificate] = {}
+    for size in range(STEPS):
+        left = [k for k in pairs if k not in proofs and (size == 0 or sides[k].step.any())]
+        proofs |= _verified(head, {k: Ties(head.digest, *pairs[k], *sides[k].at(size)) for k in left})
+    return proofs
+
+
+def _verified(head: Head, claims: dict[int, Certificate]) -> dict[int, Certificate]:
+    """Those that `verify` accepts."""
+    refused = verify_all(head, list(claims.values())).refused if claims else {}
+    return {k: c for j, (k, c) in enumerate(claims.items()) if j not in refused}

@@ -8,6 +8,7 @@ embeddings a look at each. Whether the two labels are equal anywhere at all is p
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -69,34 +70,53 @@ def _lowest(a: int, b: int, scores: np.ndarray) -> np.ndarray:
     return np.column_stack([np.full(len(others), a), others])
 
 
-def around(head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two inputs around z: at one a is not below b, at the other b is not below a.
+@dataclass(frozen=True, eq=False)
+class BothSides:
+    """Two inputs around a proposed tie z: at one a is not below b, at the other b is not below a.
 
     The proposed z has equal scores only up to rounding, so it is moved along +-(V_a - V_b), in the coordinates that
     are free to move, by as little as tells the two apart and as far as the margin over all others allows.
     """
-    z, way, room = _free(problem, z, problem.V[a].astype(np.float64) - problem.V[b])
-    length = float(np.linalg.norm(way))
-    if length == 0:
-        return problem.lift(z), problem.lift(z)
-    # No lead over a third label shrinks by more than |V_i - V_j| times the step.
-    longest = 2 * float(np.sqrt(max((block.astype(np.float64) ** 2).sum(axis=1).max() for block in _blocks(problem))))
-    step = min(margin / (4 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
-    x = y = problem.lift(z)
-    for _ in range(STEPS):
-        x, y = (problem.lift(z + s * step * way / length) for s in (1, -1))
+
+    problem: Problem
+    z: np.ndarray
+    step: np.ndarray  # the largest that the margin allows, along the way; zero where nothing can move
+
+    @classmethod
+    def of(cls, problem: Problem, z: np.ndarray, margin: float, a: int, b: int, longest: float) -> BothSides:
+        """The sides of a tie of a and b with a margin over all others; `longest` is the length of the longest row."""
+        z, way, room = _free(problem, z, problem.V[a].astype(np.float64) - problem.V[b])
+        length = float(np.linalg.norm(way))
+        if length == 0:
+            return cls(problem, z, np.zeros_like(way))
+        # No lead over a third label shrinks by more than |V_i - V_j| times the step.
+        step = min(margin / (8 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
+        return cls(problem, z, step * way / length)
+
+    def at(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The two inputs, for size 0, 1, ... STEPS - 1 nearer and nearer to the tie."""
+        step = self.step / 16.0**size
+        return self.problem.lift(self.z + step), self.problem.lift(self.z - step)
+
+
+def around(head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two inputs around z that prove a tie, as near as it takes; the nearest tried where none does."""
+    sides = BothSides.of(problem, z, margin, a, b, longest_row(problem))
+    x, y = sides.at(0)
+    for size in range(STEPS if sides.step.any() else 0):
+        x, y = sides.at(size)
         try:
             Ties(head.digest, a, b, x, y).verify(head)
         except CertificateError:
-            step /= 16
             continue
         break
     return x, y
 
 
-def _blocks(problem: Problem) -> Iterator[np.ndarray]:
-    for start in range(0, len(problem.V), 4096):
-        yield problem.V[start : start + 4096]
+def longest_row(problem: Problem) -> float:
+    """The length of the longest row, a block at a time."""
+    starts = range(0, len(problem.V), 4096)
+    return float(np.sqrt(max((problem.V[s : s + 4096].astype(np.float64) ** 2).sum(axis=1).max() for s in starts)))
 
 
 def _free(problem: Problem, z: np.ndarray, way: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
