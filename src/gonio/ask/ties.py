@@ -204,9 +204,9 @@ def _never(head: Head, found: TieProposals, k: int) -> Certificate:
 def _ties(head: Head, found: TieProposals, which: np.ndarray) -> dict[int, Certificate]:
     """The proposed ties that two inputs around each prove; all of them are looked at together, nearer and nearer."""
     problem = found.ground.problem
-    pairs = {int(k): tuple(int(i) for i in found.pairs[k]) for k in which}
+    pairs = {int(k): (int(found.pairs[k, 0]), int(found.pairs[k, 1])) for k in which}
     if problem.shape == "points":
-        return _verified(head, {k: Ties(head.digest, *ab, *[found.direction(k)] * 2) for k, ab in pairs.items()})
+        return _verified(head, {k: Ties(head.digest, *ab, (z := found.direction(k)), z) for k, ab in pairs.items()})
     if not pairs:
         return {}
     longest = longest_row(problem)
