@@ -14,6 +14,7 @@ from gonio.ask.candidates import Candidates, candidates_of
 from gonio.ask.loop import first_verified
 from gonio.ask.surface import Surface, surface_of
 from gonio.ask.verdict import Verdict
+from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
@@ -291,7 +292,7 @@ def _verdict(result: CanWin) -> Verdict:
 def _asked(head: Head, several: Any) -> np.ndarray:
     if several is None:
         return np.arange(head.shape[0])
-    asked = np.array([head.index(x) for x in several], dtype=np.int64)
+    asked = np.array([head.index(x) for x in checks.listed(several, "can_win", "labels")], dtype=np.int64)
     if not len(asked):
         raise GonioError("can_win: no label was named; name some, or none at all to ask about every label.")
     if len(np.unique(asked)) != len(asked):

@@ -76,15 +76,17 @@ def around(head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b
     are free to move, by as little as tells the two apart and as far as the margin over all others allows.
     """
     z, way, room = _free(problem, z, problem.V[a].astype(np.float64) - problem.V[b])
-    length = float(np.linalg.norm(way))
-    if length == 0:
+    if not way.any():
         return problem.lift(z), problem.lift(z)
+    way = way / np.abs(way).max()  # squares of large numbers are beyond floats, those of small ones are 0
+    way = way / np.linalg.norm(way)
     # No lead over a third label shrinks by more than |V_i - V_j| times the step.
-    longest = 2 * float(np.sqrt(max((block.astype(np.float64) ** 2).sum(axis=1).max() for block in _blocks(problem))))
-    step = min(margin / (4 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
+    size = max(float(problem.V.max()), -float(problem.V.min()))
+    longest = 2 * float(np.sqrt(max(((block / size) ** 2).sum(axis=1).max() for block in _blocks(problem))))
+    step = min(margin / size / (4 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
     x = y = problem.lift(z)
     for _ in range(STEPS):
-        x, y = (problem.lift(z + s * step * way / length) for s in (1, -1))
+        x, y = (problem.lift(z + s * step * way) for s in (1, -1))
         try:
             Ties(head.digest, a, b, x, y).verify(head)
         except CertificateError:
@@ -96,7 +98,7 @@ def around(head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b
 
 def _blocks(problem: Problem) -> Iterator[np.ndarray]:
     for start in range(0, len(problem.V), 4096):
-        yield problem.V[start : start + 4096]
+        yield problem.V[start : start + 4096].astype(np.float64)
 
 
 def _free(problem: Problem, z: np.ndarray, way: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
