@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -17,37 +18,40 @@ PROVING = set(KINDS) - {"open"}  # an Open proves nothing, so it is always refus
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_false_is_accepted_and_something_of_every_kind_is(seed):
-    tally = forge(seed, 100)
+    tally = forge(seed, 2_000)
     assert tally.false == []
     assert set(tally.tried) == set(tally.accepted) == PROVING
-    assert sum(tally.tried.values()) > 2000
+    assert sum(tally.tried.values()) >= 2000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 110))
-def test_of_ten_thousand_forgeries_nothing_false_is_accepted_by_either_verifier(seed, tmp_path):
-    """400 heads a seed, 100,000 forgeries in all; every 50th head is shown to tools/check_proof.py as well."""
-    heads, lies, taken = 0, [], 0
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_of_a_million_forgeries_nothing_false_is_accepted_by_either_verifier(seed, tmp_path, monkeypatch):
+    """50,000 forgeries a seed, 1,000,000 in all, are shown to `verify`; those about every 5th head, some 200,000 in
+    all, to tools/check_proof.py as well. Of what either accepts every one is judged, and no other."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # the files are read back at once: they need not reach the disk
+    heads, lies, shown, taken = 0, [], 0, 0
 
     def second(head, certificates):
-        nonlocal heads, taken
+        nonlocal heads, shown, taken
         heads += 1
-        if heads % 50:
+        if heads % 5:
             return
         tried = trials(np.random.default_rng(heads), head)
         for c, why in zip(certificates, refused(head, certificates, tmp_path), strict=True):
-            if why is not None:
-                continue
-            taken += 1
-            if not holds(head, c, tried):
-                lies.append((head, c))
+            shown += 1
+            if why is None:
+                taken += 1
+                if not holds(head, c, tried):
+                    lies.append((head.W.tolist(), head.bias, head.inputs.to_dict(), c.to_dict()))
 
-    tally = forge(seed, 400, check=second)
+    tally = forge(seed, at_least=50_000, each=40, check=second)
     assert tally.false == []
     assert lies == []
     assert set(tally.accepted) == PROVING
-    assert heads > 300
-    assert taken > 5
+    assert sum(tally.tried.values()) >= 50_000
+    assert shown > 9_000
+    assert taken > 500
 
 
 def holds(head, c, tried):
