@@ -81,6 +81,9 @@ def test_masked_labels_do_not_blur_the_others(mask, inputs):
     assert kinds[:5] == ["never wins"] * 5
     assert kinds[5:] == [c.kind for c in alone.certificates()]
     assert "undecided" not in kinds
+    if mask < -1e6:
+        highest = masked.head.labels[int(bias.argmax())]
+        assert masked.reason(0) == f"so far below {highest!r} by its bias that no input makes up for it"
     pairs = [(0, 1), (0, int(bias.argmax())), (7, 3), (6, 7), (20, 30), (8, int(bias.argmax()))]
     ties = gonio.can_tie(masked.head, pairs=[p for p in pairs if p[0] != p[1]])
     assert not verify_all(masked.head, [ties.certificate(k) for k in range(len(ties))]).refused
@@ -107,3 +110,10 @@ def test_what_is_no_list_of_labels_is_a_sentence(what):
 
 def test_one_label_may_be_asked_for_without_a_list():
     assert gonio.can_label(Head(np.eye(3), link="sigmoid"), on=2).answer == "yes"
+
+
+def test_a_label_whose_row_another_has_with_a_higher_bias_never_wins_over_observed_inputs_either():
+    head = Head(np.eye(3)[[0, 0, 1]], [0.0, 1, 0], link="softmax", inputs=gonio.Observed(np.eye(3)))
+    verdict = gonio.can_win(head, 0)
+    assert verdict.answer == "no"
+    assert "observed embeddings" in str(verdict)

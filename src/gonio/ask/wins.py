@@ -192,12 +192,15 @@ class CanWin:
             return f"only together with {', '.join(others[:3])}{more}, whose scores are equal everywhere"
         if self.codes[k] != NEVER:
             return ""
-        if self.stage[k] == "dominated":
-            certificate = self.certificate(i)
-            assert isinstance(certificate, NeverWins)
-            return f"the same row as {self.head.labels[int(certificate.rivals[0])]!r}, with a lower bias"
         if self.head.inputs.points is not None:
             return "at each of the observed embeddings another label is not below it"
+        if self.stage[k] == "dominated":
+            certificate, far = self.certificate(i), self._proposals.ground.far
+            assert isinstance(certificate, NeverWins)
+            rival = int(certificate.rivals[0])
+            if rival == self._candidates.rows[far.top] and self._candidates.place[i] in far.labels:
+                return f"so far below {self.head.labels[rival]!r} by its bias that no input makes up for it"
+            return f"the same row as {self.head.labels[rival]!r}, with a lower bias"
         return "at every input some mean of the others is not below it"
 
     def columns(self) -> dict[str, list[Any]]:
