@@ -8,6 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import gonio
+from gonio.ask.decide import Question, decide
+from gonio.core.errors import GonioError
+from gonio.proofs import CertificateError
 from gonio.proofs.kinds import KINDS
 from tests.proofs.forging import forge, forged, gap_at, head_of, inside, trials, true_of
 from tests.proofs.rationals import meant, score
@@ -80,3 +84,45 @@ def test_the_judge_knows_a_lie():
         assert true_of(head, c, np.nextafter(float(gap), 0), [])
         assert not true_of(head, c, np.nextafter(float(gap), np.inf), [])
         assert not true_of(head, replace(c, label=(c.label + 1) % head.shape[0]), 5e-324, [])
+
+
+def found_otherwise(head, c):
+    """A proof that what a certificate says never happens does happen, where the search finds one."""
+    try:
+        if c.kind == "never wins":
+            other = gonio.can_win(head, c.label).certificate
+        elif c.kind == "never ties":
+            other = gonio.can_tie(head, c.a, c.b).certificate
+        else:
+            top = c.top if len(c.top) < head.shape[0] else c.top[:0]  # above all others: there are none
+            other = decide(head, head.inputs.reduce(head.W, head.bias), Question(c.above, c.below, top))
+        if other.kind in ("wins", "ties", "possible"):
+            other.verify(head)
+            return other
+    except GonioError:  # too large to be posed, or no proof after all
+        pass
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [200, 201])
+def test_nothing_that_is_said_never_to_happen_is_found_to_happen(seed):
+    """The judge tries a few embeddings; here the search looks for one that refutes what `verify` has accepted."""
+    seen, against = 0, []
+
+    def look(head, certificates):
+        nonlocal seen
+        for c in certificates:
+            if c.kind in ("never wins", "never ties", "impossible"):
+                try:
+                    c.verify(head)
+                except CertificateError:
+                    continue
+                seen += 1
+                other = found_otherwise(head, c)
+                if other is not None:
+                    against.append((head.W.tolist(), head.bias, head.inputs.to_dict(), c.to_dict(), other.to_dict()))
+
+    forge(seed, at_least=10_000, check=look)
+    assert against == []
+    assert seen > 600
