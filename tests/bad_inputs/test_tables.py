@@ -97,6 +97,16 @@ def test_indices_of_interactions_beyond_their_shape_are_refused(tmp_path):
     assert "cannot be read as interactions" in done.output
 
 
+def test_interactions_that_claim_very_many_users_are_refused(tmp_path):
+    parts = {"format": np.array(b"coo"), "data": np.ones(1), "row": np.zeros(1, int), "col": np.zeros(1, int)}
+    for shape in ([10**9, 3], [3, 10**9], [10**18, 10**18]):
+        np.savez(tmp_path / "x.npz", shape=np.array(shape), **parts)  # type: ignore[arg-type]
+        done = CliRunner().invoke(main, ["factors", "dropout", "--data", str(tmp_path / "x.npz")])
+        assert done.exit_code == 2
+        assert "--unpack-limit" in done.output
+        assert done.output.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "spelling", ["observed:{}", " observed:{}", "\tobserved:{}", "observed :{}", "\u2003observed:{}"]
 )

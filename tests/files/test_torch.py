@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -88,3 +89,13 @@ def test_a_tensor_that_repeats_a_few_bytes_for_ever_is_refused(tmp_path):
     torch.save({"lm_head.weight": torch.ones(4, 4).to_sparse()}, tmp_path / "s.pt")
     with pytest.raises(GonioError):
         gonio.load(tmp_path / "s.pt")
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")  # when it is made; when it is read, torch's warnings are kept back
+def test_what_torch_warns_of_is_one_sentence(tmp_path):
+    sparse = torch.ones(4, 4).to_sparse_csr()
+    torch.save({"lm_head.weight": sparse}, tmp_path / "m.pt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(GonioError, match="sparse"):
+            gonio.load(tmp_path / "m.pt")

@@ -217,10 +217,10 @@ def trials(rng, head):
     return [x for x in drawn if inside(head.inputs, x)]
 
 
-def forge(seed, heads, each=25, check=None):
-    """Forge `each` certificates about each of so many heads; `check(head, certificates)` may ask a second verifier."""
+def forge(seed, at_least, each=25, check=None):
+    """Forge so many certificates, `each` about one head; `check(head, certificates)` may ask a second verifier."""
     rng, tally = np.random.default_rng(seed), Tally()
-    for _ in range(heads):
+    while sum(tally.tried.values()) < at_least:
         try:
             head = head_of(rng)
         except GonioError:  # no input is possible, or a number that the type does not hold

@@ -52,7 +52,8 @@ def decide(head: Head, problem: Problem, question: Question) -> Certificate:
         claims = _in_ball(head, problem, q)
     else:
         claims = _by_system(head, _without_flat(problem), q)
-    found, nearest = first_verified(head, claims)
+    with np.errstate(all="ignore"):  # what is proposed may be beyond floats; `verify` decides
+        found, nearest = first_verified(head, claims)
     return found or Open(head.digest, q.above, q.below, q.top, float(nearest), EDGE)
 
 
@@ -80,7 +81,10 @@ def _without_flat(problem: Problem) -> Problem:
         whole[free] = z
         return problem.lift(whole)
 
-    c = problem.c + problem.V.astype(np.float64) @ fixed
+    with np.errstate(all="ignore"):
+        c = problem.c + problem.V.astype(np.float64) @ fixed
+    if not np.isfinite(c).all():
+        return problem
     return replace(problem, V=problem.V[:, free], c=c, low=low[free], high=high[free], lift=lift)
 
 

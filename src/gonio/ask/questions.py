@@ -14,6 +14,7 @@ import numpy as np
 
 from gonio.ask.decide import Question, decide
 from gonio.ask.verdict import Verdict
+from gonio.core import checks
 from gonio.core.blas_pool import one_blas_thread
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
@@ -58,7 +59,7 @@ def can_labels(head: Head, sets: Iterable[Any], on_progress: Callable | None = N
     that are on.
     """
     _fits(head, "can_label")
-    several = [tuple(s) for s in sets]
+    several = [tuple(checks.listed(s, "can_label", "labels")) for s in checks.listed(sets, "can_label", "label sets")]
     if not several:
         raise GonioError("can_label: no label set was given.")
     indices = []
@@ -180,7 +181,7 @@ def _fits(head: Head, who: str) -> None:
 def _labels(head: Head, labels: Any, who: str) -> list[int]:
     if isinstance(labels, (str, int, np.integer)):
         labels = [labels]
-    out = [head.index(x) for x in labels]
+    out = [head.index(x) for x in checks.listed(labels, who, "labels")]
     if len(set(out)) != len(out):
         twice = next(i for i in out if out.count(i) > 1)
         raise GonioError(f"{who}: {quoted(head.labels[twice])} is named twice; name each label once.")
@@ -213,12 +214,12 @@ def _label_words(head: Head, on: Any, off: Any) -> str:
         several = _labels(head, labels, "can_label")
         return ", ".join(quoted(head.labels[i]) for i in several[:6]) + (" ..." if len(several) > 6 else "")
 
-    parts = [f"{names(x)} {word}" for x, word in ((on, "on"), (off, "off")) if isinstance(x, str) or len(x)]
+    parts = [f"{named} {word}" for named, word in ((names(on), "on"), (names(off), "off")) if named]
     return f"can the labels be {' and '.join(parts)}?"
 
 
 def _order(head: Head, order: Any, top: bool) -> tuple[list[tuple[int, int]], str]:
-    items = list(order.tolist() if isinstance(order, np.ndarray) else order)
+    items = checks.listed(order, "can_rank", "labels, or of pairs of labels,")
     paired = bool(items) and all(isinstance(x, (list, tuple)) and len(x) == 2 for x in items)
     if paired:
         pairs = [(head.index(a), head.index(b)) for a, b in items]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gonio.ask.loop import first_verified
 from gonio.ask.verdict import Verdict
+from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.readable_label import quoted
@@ -171,8 +172,8 @@ def can_tie(
 
 def _indices(head: Head, pairs: Any) -> np.ndarray:
     out = []
-    for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
+    for pair in checks.listed(pairs, "can_tie", "pairs of labels"):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise GonioError(f"can_tie: {pair!r} is not a pair of labels.")
         i, j = head.index(pair[0]), head.index(pair[1])
         if i == j:

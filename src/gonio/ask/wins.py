@@ -14,6 +14,7 @@ from gonio.ask.candidates import Candidates, candidates_of
 from gonio.ask.loop import first_verified
 from gonio.ask.surface import Surface, surface_of
 from gonio.ask.verdict import Verdict
+from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
@@ -192,12 +193,15 @@ class CanWin:
             return f"only together with {', '.join(others[:3])}{more}, whose scores are equal everywhere"
         if self.codes[k] != NEVER:
             return ""
-        if self.stage[k] == "dominated":
-            certificate = self.certificate(i)
-            assert isinstance(certificate, NeverWins)
-            return f"the same row as {quoted(self.head.labels[int(certificate.rivals[0])])}, with a lower bias"
         if self.head.inputs.points is not None:
             return "at each of the observed embeddings another label is not below it"
+        if self.stage[k] == "dominated":
+            certificate, far = self.certificate(i), self._proposals.ground.far
+            assert isinstance(certificate, NeverWins)
+            rival = int(certificate.rivals[0])
+            if rival == self._candidates.rows[far.top] and self._candidates.place[i] in far.labels:
+                return f"so far below {quoted(self.head.labels[rival])} by its bias that no input makes up for it"
+            return f"the same row as {quoted(self.head.labels[rival])}, with a lower bias"
         return "at every input some mean of the others is not below it"
 
     def columns(self) -> dict[str, list[Any]]:
@@ -294,7 +298,7 @@ def _verdict(result: CanWin) -> Verdict:
 def _asked(head: Head, several: Any) -> np.ndarray:
     if several is None:
         return np.arange(head.shape[0])
-    asked = np.array([head.index(x) for x in several], dtype=np.int64)
+    asked = np.array([head.index(x) for x in checks.listed(several, "can_win", "labels")], dtype=np.int64)
     if not len(asked):
         raise GonioError("can_win: no label was named; name some, or none at all to ask about every label.")
     if len(np.unique(asked)) != len(asked):

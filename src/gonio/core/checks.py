@@ -142,6 +142,14 @@ def names(labels: Any, count: int, who: str) -> tuple[str, ...]:
     return out
 
 
+def listed(x: Any, who: str, of: str) -> list[Any]:
+    """What was given as a list."""
+    try:
+        return list(x.tolist() if isinstance(x, np.ndarray) else x)
+    except TypeError:
+        raise GonioError(f"{who}: a list of {of} is needed, not a {type(x).__name__}.") from None
+
+
 def one_of(value: Any, choices: Sequence[str], who: str, name: str) -> str:
     """`value` if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:

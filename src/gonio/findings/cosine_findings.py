@@ -77,7 +77,7 @@ def _pairs(s: Subject) -> Iterator[Finding]:
                 data=data,
             )
             continue
-        yield _moved(h, names, value, target, moved, data | {"reachable": str(reach)})  # type: ignore[arg-type]
+        yield _moved(s, names, value, target, moved, data | {"reachable": str(reach)})  # type: ignore[arg-type]
 
 
 def _target(value: float, reach) -> float | None:
@@ -86,13 +86,21 @@ def _target(value: float, reach) -> float | None:
     return next((c for c in far if c in reach), None)
 
 
-def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, data: dict) -> Finding:
+def _over(s: Subject, moved: Dialled) -> str:
+    """The inputs meant; of many embeddings a few were looked at."""
+    if s.embeddings is None or s.some_embeddings is s.embeddings or s.head.link not in SCORES:
+        return moved.over
+    return f"{len(moved.points):,} of the {len(s.embeddings):,} given embeddings"
+
+
+def _moved(s: Subject, names: str, value: float, target: float, moved: Dialled, data: dict) -> Finding:
+    h, over = s.head, _over(s, moved)
     off = moved.max_probability_difference
     data |= {
         "dialled_to": moved.cosine,
         "bound": moved.bound,
         "measured": off,
-        "over": moved.over,
+        "over": over,
         "by": moved.transform.name,
     }
     if isinstance(moved.transform, Translation):
@@ -101,7 +109,7 @@ def _moved(h: Head, names: str, value: float, target: float, moved: Dialled, dat
     says = f"{by} gives it {moved.cosine:.4f}; "
     if h.link in SCORES:
         quantity = "probability" if h.link in ("softmax", "sigmoid") else "score"
-        says += f"the largest change of any {quantity} measured over {moved.over} is {off:.1e}"
+        says += f"the largest change of any {quantity} measured over {over} is {off:.1e}"
         if moved.bound is not None:
             says += f", rounding of the measuring included; {at_most(moved.bound, 2)} at most is proven"
     else:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
+from gonio.search.cone import without_far_biases
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -100,13 +101,28 @@ class Slice:
 
 def solve_tie(problem: Problem, lowest: Lowest, a: int, b: int) -> Answer | None:
     """The answer of one program for inputs at which labels a and b are equal; None where there are none."""
-    part = Slice.of(problem, a, b)
-    return None if part is None else solve(problem, lowest, part)
+    scaled, power = _scaled(without_far_biases(problem))
+    part = Slice.of(scaled, a, b)
+    return None if part is None else _solved(scaled, lowest, part, power)
 
 
-def solve(problem: Problem, lowest: Lowest, part: Slice | None = None) -> Answer:
-    """The answer of one program over the ball, or a slice of it."""
-    part = Slice.whole(problem) if part is None else part
+def solve(problem: Problem, lowest: Lowest) -> Answer:
+    """The answer of one program over the ball."""
+    scaled, power = _scaled(problem)
+    return _solved(scaled, lowest, Slice.whole(scaled), power)
+
+
+def _scaled(problem: Problem) -> tuple[Problem, int]:
+    """The problem with scores times 2^-power, so that neither they nor their squares are beyond floats."""
+    largest = max(float(np.abs(problem.c).max()), float(problem.V.max()), -float(problem.V.min()))
+    power = math.frexp(largest)[1]
+    if abs(power) < 100:
+        return problem, 0
+    V, c = (np.ldexp(a.astype(np.float64), -power) for a in (problem.V, problem.c))
+    return replace(problem, V=V, c=c), power
+
+
+def _solved(problem: Problem, lowest: Lowest, part: Slice, power: int) -> Answer:
     best, most, z = -np.inf, np.inf, part.centre
     at, asked = z, np.zeros((0, 2), np.int64)
     G, h = np.zeros((0, len(z))), np.zeros(0)
@@ -132,7 +148,8 @@ def solve(problem: Problem, lowest: Lowest, part: Slice | None = None) -> Answer
         at = part.centre + part.radius * u
     use = np.flatnonzero(weights > SLIGHT * weights.max())
     w = weights[use] / weights[use].sum()
-    return Answer(z, best, asked[use], w, part.share(w, _rows(problem, asked[use])), most)
+    share = part.share(w, _rows(problem, asked[use]))
+    return Answer(z, float(np.ldexp(best, power)), asked[use], w, share, float(np.ldexp(most, power)))
 
 
 def _scores(problem: Problem, z: np.ndarray) -> np.ndarray:

@@ -26,9 +26,9 @@ from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
-FAR = 2.0**200  # times the most that scores without bias differ by: whoever is that far below never wins
+FAR = 4.0  # times the largest entry, the largest |z_k| and the width: scores without bias differ by half of it at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class Cone:
 
 def pose(problem: Problem) -> Cone:
     """The cone of a problem over space, orthant, box or ball."""
-    problem = _without_far_biases(problem)
+    problem = without_far_biases(problem)
     V, c = problem.V, problem.c
     d = V.shape[1]
     scale, plain = _exponent(max(V.max(), -V.min())), bool((c == c[0]).all())
@@ -206,21 +206,53 @@ def pose(problem: Problem) -> Cone:
     return Cone(problem, True, scale, lift, unit(rays), low, high, radius, live)
 
 
-def _without_far_biases(problem: Problem) -> Problem:
+@dataclass(frozen=True, eq=False)
+class FarBelow:
+    """Over a bounded set: labels that are below the one of the largest c at every input, whichever their rows."""
+
+    labels: Int[np.ndarray, " far"]
+    top: int
+    least: float  # how much less than the largest their c is, at least
+
+    @classmethod
+    def of(cls, problem: Problem) -> FarBelow:
+        """Those of a problem; none where its set is not bounded."""
+        V, c = problem.V, problem.c
+        far, least, largest = np.zeros(0, np.int64), np.inf, problem.radius if problem.shape == "ball" else None
+        if problem.shape == "box" and problem.low is not None and problem.high is not None:
+            largest = float(np.maximum(np.abs(problem.low), np.abs(problem.high)).max())
+        if largest:
+            with np.errstate(over="ignore"):
+                least = FAR * V.shape[1] * float(max(V.max(), -V.min())) * largest
+                if 0 < least < np.inf:
+                    far = np.flatnonzero(c - c.max() < -least)
+        return cls(far, int(c.argmax()), least)
+
+    def replaced(self, rivals: np.ndarray, weights: np.ndarray, own: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """A combination with the top in place of those far below it, which only raises its score.
+
+        Where the top is one of its own labels, the far ones are left out: they are below it anyway.
+        """
+        away = np.isin(rivals, self.labels)
+        if not away.any():
+            return rivals, weights
+        moved = float(weights[away].sum())
+        rivals, weights = rivals[~away], weights[~away]
+        if self.top not in own:
+            if self.top not in rivals:
+                rivals, weights = np.append(rivals, self.top), np.append(weights, 0.0)
+            weights = np.where(rivals == self.top, weights + moved, weights)
+        return rivals, weights / (weights.sum() or 1.0)
+
+
+def without_far_biases(problem: Problem) -> Problem:
     """Over a bounded set, c of labels far below the top raised to where they still never reach it.
 
-    Beside a c of 1e156 the squares of all else would vanish. The top stays what it is at every z.
+    Beside a mask of -1e9 the digits of all else would fade, beside -1e156 its squares. The top stays what it is at
+    every z.
     """
-    V, c = problem.V, problem.c
-    largest = problem.radius if problem.shape == "ball" else None
-    if problem.shape == "box" and problem.low is not None and problem.high is not None:
-        largest = float(np.maximum(np.abs(problem.low), np.abs(problem.high)).max())
-    with np.errstate(over="ignore"):
-        below = c - c.max()
-        far = FAR * V.shape[1] * float(max(V.max(), -V.min())) * (largest or np.inf)
-        if not (0 < far < np.inf and below.min() < -far):
-            return problem
-    return replace(problem, c=np.maximum(below, -far))
+    far = FarBelow.of(problem)
+    return replace(problem, c=np.maximum(problem.c - problem.c[far.top], -far.least)) if len(far.labels) else problem
 
 
 def _size_of_bounds(problem: Problem) -> int | None:

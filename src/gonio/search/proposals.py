@@ -10,6 +10,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.status import NEVER, UNDECIDED, WINS
+from gonio.search.cone import FarBelow
 from gonio.search.support import basic_support
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ STAGES = (
     "fine",  # 4: cutting planes, aim pushed out by 1e-6
     "knife edge",  # 5: cutting planes, aim pushed out by 1e-9
     "twin",  # 6: another label has the same row and bias
-    "dominated",  # 7: another label has the same row and a higher bias
+    "dominated",  # 7: another label has the same row and a higher bias, or a bias so much higher that no row counts
     "points",  # 8: all points were looked at
     "alone",  # 9: there is no other label
     "program",  # 10: one program for this question alone
@@ -47,6 +48,11 @@ class Ground:
     space: WhitenedRows | None = None  # the coordinates of the later stages, without their rows
     ball: Ball | None = None
     pool: Int[np.ndarray, " pool"] = field(default_factory=lambda: np.zeros(0, np.int64))  # the rows of the ball
+
+    @cached_property
+    def far(self) -> FarBelow:
+        """The labels that are too far below to count."""
+        return FarBelow.of(self.problem)
 
     @cached_property
     def pool_vectors(self) -> Float[np.ndarray, "pool rank"]:
@@ -129,6 +135,7 @@ class Proposals:
             rivals, weights = self.combined.get(label, (np.zeros(0, np.int64), np.zeros(0)))
             if self.ground.space is not None and self.stage[k] not in (STAGE["twin"], STAGE["dominated"]):
                 rivals, weights, _ = basic_support(self.ground, label, rivals, weights)
+                rivals, weights = self.ground.far.replaced(rivals, weights, (label,))
             self._polished[label] = (rivals, weights)
         rivals, weights = self._polished[label]
         return rivals.copy(), weights.copy()

@@ -92,6 +92,10 @@ def propose(
     for i, j in (equal.below | equal.twin_of).items():
         ledger.settle(i, NEVER, "twin" if i in equal.twin_of else "dominated")
         ledger.combined[i] = (np.array([j]), np.ones(1))
+    for i in ledger.ground.far.labels.tolist():
+        if ledger.status[i] == UNDECIDED:
+            ledger.settle(i, NEVER, "dominated")
+            ledger.combined[i] = (np.array([ledger.ground.far.top]), np.ones(1))
     interrupted = False
     try:
         with BlasPool() as workers, np.errstate(all="ignore"):
@@ -105,6 +109,8 @@ def propose(
             ledger.say("done")
     except KeyboardInterrupt:
         interrupted = True
+    except np.linalg.LinAlgError:
+        pass  # numbers so far apart that their products are beyond floats: no more is proposed, the rest is undecided
     return ledger.proposals(equal, interrupted)
 
 

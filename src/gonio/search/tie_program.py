@@ -83,15 +83,19 @@ class BothSides:
     step: np.ndarray  # the largest that the margin allows, along the way; zero where nothing can move
 
     @classmethod
-    def of(cls, problem: Problem, z: np.ndarray, margin: float, a: int, b: int, longest: float) -> BothSides:
-        """The sides of a tie of a and b with a margin over all others; `longest` is the length of the longest row."""
+    def of(
+        cls, problem: Problem, z: np.ndarray, margin: float, a: int, b: int, longest: tuple[float, float]
+    ) -> BothSides:
+        """The sides of a tie of a and b with a margin over all others; `longest` is what `longest_row` gives."""
         z, way, room = _free(problem, z, problem.V[a].astype(np.float64) - problem.V[b])
-        length = float(np.linalg.norm(way))
-        if length == 0:
+        if not way.any():
             return cls(problem, z, np.zeros_like(way))
+        way = way / np.abs(way).max()  # squares of large numbers are beyond floats, those of small ones are 0
+        way = way / np.linalg.norm(way)
         # No lead over a third label shrinks by more than |V_i - V_j| times the step.
-        step = min(margin / (8 * longest), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
-        return cls(problem, z, step * way / length)
+        size, length = longest
+        step = min(margin / size / (8 * length), room / 2, 0.01 * max(1.0, float(np.abs(z).max())))
+        return cls(problem, z, step * way)
 
     def at(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """The two inputs, for size 0, 1, ... STEPS - 1 nearer and nearer to the tie."""
@@ -113,10 +117,11 @@ def around(head: Head, problem: Problem, z: np.ndarray, margin: float, a: int, b
     return x, y
 
 
-def longest_row(problem: Problem) -> float:
-    """The length of the longest row, a block at a time."""
-    starts = range(0, len(problem.V), 4096)
-    return float(np.sqrt(max((problem.V[s : s + 4096].astype(np.float64) ** 2).sum(axis=1).max() for s in starts)))
+def longest_row(problem: Problem) -> tuple[float, float]:
+    """(size, length): the longest row is size * length long, and neither overflows; a block at a time."""
+    size = max(float(problem.V.max()), -float(problem.V.min())) or 1.0
+    blocks = (problem.V[s : s + 4096].astype(np.float64) / size for s in range(0, len(problem.V), 4096))
+    return size, float(np.sqrt(max((block**2).sum(axis=1).max() for block in blocks))) or 1.0
 
 
 def _free(problem: Problem, z: np.ndarray, way: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -83,10 +83,11 @@ class TieProposals:
             rivals, weights = self.combined.get(k, (np.zeros(0, np.int64), np.zeros(0)))
             a, b = (int(i) for i in self.pairs[k])
             both = (1.0, 0.0) if len(rivals) == 1 and self.stage[k] in (STAGE["twin"], STAGE["dominated"]) else None
-            if both and _equal_to(self.ground.problem, b, int(rivals[0])):
+            if both and (_equal_to(self.ground.problem, b, int(rivals[0])) or b in self.ground.far.labels):
                 both = (0.0, 1.0)
             if both is None and self.ground.space is not None and self.stage[k] != STAGE["dominated"]:
                 rivals, weights, share = basic_support(self.ground, a, rivals, weights, other=b)
+                rivals, weights = self.ground.far.replaced(rivals, weights, (a, b))
                 both = (1.0 - share, share)
             self._polished[k] = (rivals, weights, both or (1.0, 0.0))
         return self._polished[k]
@@ -129,6 +130,7 @@ def propose_ties(problem: Problem, pairs: np.ndarray, *, on_progress: Report | N
         raise GonioError(f"propose_ties: every pair must name two different labels of 0 to {n - 1}.")
     ledger, interrupted = _TieLedger(problem, pairs, on_progress), False
     _settle_equal_rows(problem, ledger)
+    _settle_far(ledger)
     try:
         with BlasPool() as workers, np.errstate(all="ignore"):
             ledger.say()
@@ -139,6 +141,8 @@ def propose_ties(problem: Problem, pairs: np.ndarray, *, on_progress: Report | N
             ledger.say()
     except KeyboardInterrupt:
         interrupted = True
+    except np.linalg.LinAlgError:
+        pass  # numbers so far apart that their products are beyond floats: no more is proposed
     return TieProposals(
         pairs, ledger.status, ledger.stage, ledger.margin, interrupted, ledger.ground, ledger.inputs, ledger.combined
     )
@@ -153,6 +157,16 @@ def _settle_equal_rows(problem: Problem, ledger: _TieLedger) -> None:
             higher = blocked < 0 or problem.c[blocked] > min(problem.c[[a, b]])
             ledger.settle(k, NEVER, "dominated" if higher else "twin")
             ledger.combined[k] = (np.array([j for j in (blocked,) if j >= 0], np.int64), np.ones(int(blocked >= 0)))
+
+
+def _settle_far(ledger: _TieLedger) -> None:
+    """The pairs that cannot tie because one of them is far below the label of the largest bias at every input."""
+    far = ledger.ground.far
+    for k in ledger.open.tolist() if len(far.labels) else []:
+        if np.isin(ledger.pairs[k], far.labels).any():
+            ledger.settle(k, NEVER, "dominated")
+            above = [] if far.top in ledger.pairs[k] else [far.top]
+            ledger.combined[k] = (np.array(above, np.int64), np.ones(len(above)))
 
 
 def _cut(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:

@@ -146,6 +146,12 @@ class _AfterNorm(Inputs):
 
     def _problem(self, V, c, error, equal):
         """The rows V that meet z, over the ball of radius sqrt(d)."""
+        with np.errstate(all="ignore"):
+            if not (np.isfinite(error * self.width / UNIT) and np.isfinite(c).all()):
+                raise GonioError(
+                    f"{type(self).__name__}: the rows times the gain or the shift are beyond the largest float, "
+                    "1.8e308; divide rows and bias by one number."
+                )
         radius = np.sqrt(self.width)
         return Problem(V, c, "ball", self.lift, radius=radius, error=error, constants_equal=equal)
 
@@ -177,7 +183,8 @@ class AfterRMSNorm(_AfterNorm):
         return AfterRMSNorm(self.gain / scale)  # a diagonal map stretches the norm's own gain
 
     def reduce(self, W, bias=None, *, differences=False):
-        V = W * self.gain
+        with np.errstate(all="ignore"):  # _problem looks at what comes of it
+            V = W * self.gain
         return self._problem(V, bias_of(W, bias, differences), 2 * UNIT * largest(V) + TINY, all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
@@ -238,12 +245,14 @@ class AfterLayerNorm(_AfterNorm):
         return AfterLayerNorm(self.gain, self.shift + u)
 
     def reduce(self, W, bias=None, *, differences=False):
-        V = W * self.gain
-        error = 2 * (len(self.gain) + 4) * UNIT * largest(V) + TINY  # of the products, the mean and the difference
-        V -= V.mean(axis=1, keepdims=True)
-        # Only differences count: what all rows have in common would take the digits of what they do not.
-        common = W.mean(axis=0, dtype=np.float64) if differences and self.shift.any() else 0.0
-        c = bias_of(W, bias, differences) + (W - common) @ self.shift
+        with np.errstate(all="ignore"):  # _problem looks at what comes of it
+            V = W * self.gain
+            error = 2 * (len(self.gain) + 4) * UNIT * largest(V) + TINY  # of the products, the mean and the difference
+            V -= V.mean(axis=1, keepdims=True)
+            # Only differences count: what all rows have in common would take the digits of what they do not.
+            common = W.mean(axis=0, dtype=np.float64) if differences and self.shift.any() else 0.0
+            c = bias_of(W, bias, differences) + (W - common) @ self.shift
+            c = c if not differences or np.isfinite(c.max() - c.min()) else np.full(len(c), np.inf)
         return self._problem(V, c, error, all_equal(bias) and not self.shift.any())
 
     def contains(self, x) -> np.ndarray:

@@ -9,7 +9,9 @@ import numpy as np
 
 from gonio.core.errors import GonioError, LoadError
 from gonio.core.npz_archive import NpzArchive
+from gonio.core.unpack_limit import check_unpacked
 
+A_LINE = 32  # bytes for each row and column
 PARTS = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
 
 
@@ -35,6 +37,8 @@ def _matrix(archive: NpzArchive) -> Any:
             f"load: {archive.place} holds a sparse matrix of format {kind[:20]!r}; csr, csc or coo is read."
         )
     shape = tuple(int(x) for x in archive.read("shape"))
+    # However few entries there are, numbers are kept for each row and each column.
+    check_unpacked(archive.place, A_LINE * sum(shape), archive.size)
     # Copies: scipy may sort indices in place, and what was read is read-only.
     data, first, second = (np.array(archive.read(name)) for name in ("data", *PARTS[kind]))
     if data.dtype.kind not in "fiub" or any(a.dtype.kind not in "iu" or a.ndim != 1 for a in (first, second)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -84,11 +85,13 @@ def open_file(path: Path) -> TorchArchive:
     torch = _torch()
     _check_zip(path)
     try:
-        if zipfile.is_zipfile(path):
-            loaded = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
-        else:
-            with _Capped(io.FileIO(path)) as f:
-                loaded = torch.load(f, weights_only=True, map_location="cpu")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of kinds of tensors that are refused here anyway
+            if zipfile.is_zipfile(path):
+                loaded = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
+            else:
+                with _Capped(io.FileIO(path)) as f:
+                    loaded = torch.load(f, weights_only=True, map_location="cpu")
     except Exception as e:
         text = " ".join(str(e).split())
         if "weights_only" in text or "Unsupported" in text:
