@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,3 +193,22 @@ def test_no_output_is_an_input(place, kept):
     out = run("states", place / "model", "--text", place / "text.txt", "--out", place / "text.npy", code=0)
     assert "written" in out
     run("states", place / "model", "--feed", place / "text.npy", "--out", place / "text.npy", code=2)
+
+
+@pytest.mark.slow
+def test_a_killed_capture_leaves_the_old_states_whole_or_the_new_ones(place, kept, tmp_path):
+    out = tmp_path / "F.npy"
+    gonio = Path(sys.executable).parent / "gonio"
+    line = [gonio, "states", place / "model", "--text", place / "text.txt", "--out", out]
+    began = time.monotonic()
+    subprocess.run(line, check=True, capture_output=True)
+    spent, rng, old = time.monotonic() - began, random.Random(0), np.load(out)
+    for k in range(12):
+        child = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(spent * (rng.uniform(0.75, 1.05) if k % 2 else rng.uniform(0.2, 1)))
+        child.kill()
+        child.wait()
+        assert np.array_equal(np.load(out), old)  # the same text: the old states and the new are one
+        run("alike", place / "model", "w3", "w7", "--embeddings", out)
+    subprocess.run(line, check=True, capture_output=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["F.npy", "F.states.json"]

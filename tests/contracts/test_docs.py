@@ -15,7 +15,17 @@ import gonio
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
-NOT_FORMATS = {"added", "choose", "head_draft", "labels", "names", "reading", "sparse", "bounded_request"}
+NOT_FORMATS = {
+    "states_file",
+    "added",
+    "choose",
+    "head_draft",
+    "labels",
+    "names",
+    "reading",
+    "sparse",
+    "bounded_request",
+}
 NOT_FORMATS |= {"hub_name", "hub_store", "hub_cache", "hub_repository"}  # parts of `hub`
 
 

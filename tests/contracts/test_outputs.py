@@ -32,6 +32,7 @@ HANDED = {
     ("core/atomic_write.py", "_sent"),
     ("core/whole_folder.py", "_finish"),
     ("files/write/exact_head.py", "_write"),
+    ("files/write/growing_npy.py", "growing"),
     ("files/write/tensors.py", None),
     ("files/write/checkpoint.py", None),
     ("papers/real.py", None),  # TemporaryDirectory
