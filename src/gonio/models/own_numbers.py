@@ -57,11 +57,12 @@ class OwnNumbers:
 
     def _excess(self, f: np.ndarray, own: np.ndarray) -> tuple[float, float]:
         """(largest difference of scores over what rounding explains, largest difference of probabilities)."""
-        f, own = f.astype(np.float64), own.astype(np.float64)
-        z = self.head.logits(f)
+        wide = np.float64 if self.kind == "float64" else np.float32  # as the model computes: its table is not copied
+        z, own = self.head.logits(f.astype(wide)).astype(np.float64), own.astype(np.float64)
         unit = UNITS.get(self.kind, UNITS["float32"])
         size = np.linalg.norm(f, axis=1)[:, None] * self.head.norms[None, :]
-        allowed = unit * (np.abs(z) + 0.1 * size) + 4e-6 * size + 1e-30
+        both = 4e-6 if wide is np.float32 else 1e-13  # what two orders of summing may differ by
+        allowed = unit * (np.abs(z) + 0.1 * size) + both * size + 1e-30
         if self.head.bias is not None:
             allowed = allowed + unit * np.abs(self.head.bias)
         gap = np.abs(z - own)
