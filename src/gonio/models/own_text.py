@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ LENGTH = 128  # tokens of one sample
 AT_ONCE = 16
 
 
-def written_by(model: Any, tokenizer: Any, tokens: int, seed: int, length: int = LENGTH) -> list[str]:
+def written_by(
+    model: Any,
+    tokenizer: Any,
+    tokens: int,
+    seed: int,
+    length: int = LENGTH,
+    on_batch: Callable[[int, int, str], None] | None = None,
+) -> list[str]:
     """Texts sampled from the model at temperature 1, about `tokens` tokens in all; each is a document.
 
     The first token of each sample is drawn at random among those of its vocabulary that stand for text, so that the
@@ -49,6 +57,8 @@ def written_by(model: Any, tokenizer: Any, tokens: int, seed: int, length: int =
                 pad_token_id=_pad(model, tokenizer),
             )
             out += tokenizer.batch_decode(given, skip_special_tokens=True)
+            if on_batch is not None:
+                on_batch(len(out), count, "texts written by the model")
     kept = [x.replace("\n", " ").strip() for x in out]
     kept = [x for x in kept if x]
     if not kept:

@@ -74,7 +74,7 @@ def states(
     if isinstance(texts, str) and texts == "self":
         from gonio.models.own_text import written_by
 
-        texts = written_by(model, tokenizer, tokens, seed)
+        texts = written_by(model, tokenizer, tokens, seed, on_batch=on_batch)
         about["written_by"] = "the model itself, sampled"
     found, module = _head_of(model, head, feed)
     task = Task.FED if feed is not None else task_of(model)
