@@ -12,7 +12,7 @@ inside, and real states have |z| close to sqrt(d). A label that wins only where 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,18 +56,25 @@ class Surface:
         return self.labels[self.at_most < NEAR]
 
 
-def surface_of(head: Head, candidates: Candidates, witnesses: Mapping[int, np.ndarray]) -> Surface:
-    """How far out each label wins; `witnesses` has for each an embedding at which it does."""
-    labels = np.array(sorted(witnesses), np.int64)
-    found, at_most = np.ones(len(labels)), np.ones(len(labels))
-    inputs = head.inputs
+def surface_of(
+    head: Head, candidates: Candidates, tops: np.ndarray, witnesses: Callable[[], Mapping[int, np.ndarray]]
+) -> Surface:
+    """How far out each label of `tops` wins; `witnesses` gives for each an embedding at which it does."""
+    labels, inputs = np.sort(tops), head.inputs
+    problem = None
     # A coordinate that is switched off can take up any length: such states are on the surface wherever they win.
     if inputs.shape == "ball" and inputs.gain_and_shift(head.shape[1])[0].all() and len(labels):
         problem = candidates.reduced(inputs.reduce(head.W.astype(np.float64), head.bias))
-        if np.ptp(problem.c) > 0:
-            which = candidates.place[labels]
-            at = _places(inputs, np.stack([witnesses[int(i)] for i in labels]))
-            _fill(problem, which, at, inputs.centred, found, at_most)
+    # Where constants are equal, what wins at z wins at every multiple of z: the surface is reached without a look.
+    if problem is not None and np.ptp(problem.c) > 0:
+        known = witnesses()
+        labels = np.array(sorted(known), np.int64)
+        found, at_most = np.ones(len(labels)), np.ones(len(labels))
+        if len(labels):
+            at = _places(inputs, np.stack([known[int(i)] for i in labels]))
+            _fill(problem, candidates.place[labels], at, inputs.centred, found, at_most)
+    else:
+        found, at_most = np.ones(len(labels)), np.ones(len(labels))
     for a in (labels, found, at_most):
         a.flags.writeable = False
     return Surface(labels, found, at_most)

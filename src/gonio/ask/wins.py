@@ -127,6 +127,11 @@ class CanWin:
         where[self._proposals.labels] = np.arange(len(self._proposals.labels))
         return where[self._candidates.place[self.labels]]
 
+    @property
+    def least_margin(self) -> Float[np.ndarray, " asked"]:
+        """What the search proved of each margin on its way; `margin` looks again and proves more."""
+        return self._bound
+
     @cached_property
     def margin(self) -> Float[np.ndarray, " asked"]:
         out = self._bound.copy()
@@ -143,8 +148,12 @@ class CanWin:
     @cached_property
     def surface(self) -> Surface:
         """After a norm: how far out, as a share of the largest length, each label that reaches the top does so."""
-        inputs = {int(i): self.certificate(int(i)) for i in self.tops}
-        return surface_of(self.head, self._candidates, {i: c.x for i, c in inputs.items() if isinstance(c, Wins)})
+
+        def witnesses() -> dict[int, np.ndarray]:
+            inputs = {int(i): self.certificate(int(i)) for i in self.tops}
+            return {i: c.x for i, c in inputs.items() if isinstance(c, Wins)}
+
+        return surface_of(self.head, self._candidates, self.tops, witnesses)
 
     def certificate(self, label: Label) -> Certificate:
         """The proof of one label's verdict, verified."""

@@ -18,6 +18,7 @@ from gonio.listing.pattern import digits
 LISTED = 200_000  # patterns that are counted exactly
 TIES = 200  # pairs of nearest labels that are asked about
 NAMES = 50
+MANY = 20_000  # labels from which margins are not proven a second time
 
 
 def possible(s: Subject) -> Iterator[Finding]:
@@ -79,7 +80,7 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
             "wins": len(wins.wins),
             "shared": len(wins.shared),
             "interrupted": wins.interrupted,
-            "smallest_margin": float(wins.margin[wins.status == Status.WINS].min()) if len(wins.wins) else None,
+            "smallest_margin": float(_margins(wins)[wins.status == Status.WINS].min()) if len(wins.wins) else None,
             "margins": _histogram(wins),
         },
     )
@@ -188,8 +189,13 @@ def _padding(s: Subject, wins: CanWin) -> Iterator[Finding]:
     )
 
 
+def _margins(wins: CanWin) -> np.ndarray:
+    """Proven margins: of very many labels as the search left them, for a second look is one more product of all."""
+    return wins.margin if len(wins.labels) <= MANY else wins.least_margin
+
+
 def _histogram(wins: CanWin) -> dict[str, list[float]] | None:
-    won = wins.margin[np.isin(wins.labels, wins.tops)]
+    won = _margins(wins)[np.isin(wins.labels, wins.tops)]
     won = won[np.isfinite(won) & (won > 0)]
     if not len(won):
         return None
