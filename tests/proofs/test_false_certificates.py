@@ -92,3 +92,62 @@ def test_an_undecided_bound_has_room_for_the_sum_of_its_weights(bias, true):
     proof, head = undecided(Box(-1, 1), 0.0, bias=bias)
     assert exact(proof._value(head)) >= true
     assert proof._value(head) - true == pytest.approx(1e-12 * abs(true), rel=0.02)
+
+
+# -- observed embeddings at which floats tell less than the truth ------------------------------------------------------
+
+
+def test_where_there_is_no_rival_nothing_is_proven_of_observed_inputs():
+    for W in ([[1.0, 0]], [[1.0, 0], [1, 0]]):
+        head = Head(W, link="softmax", inputs=SEEN)
+        with pytest.raises(CertificateError, match="wins at one of the observed"):
+            NeverWins(head.digest, 0, [], []).verify(head)
+
+
+def test_a_win_that_underflows_is_a_win():
+    head = Head([[1e-200], [0.0]], link="softmax", inputs=Observed([[1e-200]]))
+    with pytest.raises(CertificateError, match="wins at one of the observed"):
+        NeverWins(head.digest, 0, [1], []).verify(head)
+    assert NeverWins(head.digest, 1, [0], []).verify(head) <= 0
+
+
+def test_a_tie_whose_products_underflow_is_a_tie():
+    tiny = 5e-324
+    for sign in (1, -1):
+        W = sign * np.array([[0.625, 0.625, -1.25], [0, 0, 0]])  # times tiny: 1 + 1 - 1 in floats
+        head = Head(W, link="softmax", inputs=Observed([[tiny] * 3]))
+        assert (head.inputs.points @ W[0])[0] != 0
+        for a, b in ((0, 1), (1, 0)):
+            with pytest.raises(CertificateError, match="share the top"):
+                NeverTies(head.digest, a, b, [], [], []).verify(head)
+
+
+def lossy(more, place=0, d=16385):
+    """Two labels over one embedding whose score differs by `more`; most of the terms are lost when they are added."""
+    row = np.full(d, 0.75 * 2.0**-53)
+    row[place] = 1
+    bias = 1 + 0.75 * 2.0**-53 * (d - 1)
+    assert exact(bias) == 1 + exact(0.75 * 2.0**-53) * (d - 1)
+    return Head(
+        np.array([row, np.zeros(d)]), np.array([0, bias - more]), link="softmax", inputs=Observed(np.ones((1, d)))
+    )
+
+
+@pytest.mark.parametrize("place", [0, 77, 9000])
+def test_sums_that_lose_most_of_their_terms_hide_neither_a_win_nor_a_tie(place):
+    head = lossy(2.0**-52, place)
+    with pytest.raises(CertificateError, match="wins at one of the observed"):
+        NeverWins(head.digest, 0, [1], []).verify(head)
+    head = lossy(0, place)
+    for a, b in ((0, 1), (1, 0)):
+        with pytest.raises(CertificateError, match="share the top"):
+            NeverTies(head.digest, a, b, [], [], []).verify(head)
+    assert NeverTies(lossy(2.0**-52).digest, 0, 1, [], [], []).verify(lossy(2.0**-52)) == 0
+
+
+def test_the_rounding_of_biases_is_part_of_what_a_label_may_win_by():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        low, high = rng.uniform(0, 0.3), rng.uniform(1, 9)
+        head = Head(np.zeros((2, 2)), np.array([low, high]), link="softmax", inputs=SEEN)
+        assert exact(NeverWins(head.digest, 0, [1], []).verify(head)) >= exact(low) - exact(high)
