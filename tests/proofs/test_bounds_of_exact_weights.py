@@ -20,6 +20,7 @@ from gonio.proofs.never_below import (
     _enclosed,
     _exact_weights_nearby,
     _sums_with_edge,
+    proven,
 )
 from gonio.proofs.rival_mean import FINE, LONG, RivalMean, sums, supremum
 from tests.proofs.rationals import exact
@@ -252,3 +253,16 @@ def test_a_step_downhill_lowers_the_supremum_and_keeps_weights_that_prove_someth
     zero = replace(mean, head=Head(np.ones((6, 3)), link="softmax", inputs=inputs))
     with np.errstate(all="ignore"):
         assert _downhill(zero, sums(zero)) is zero
+
+
+@pytest.mark.parametrize("norm", [AfterRMSNorm, AfterLayerNorm])
+def test_after_a_step_downhill_the_bound_is_of_a_mean_of_the_moved_weights(norm):
+    """On the edge with all weight on one rival, and a hair on one with room: the step adds to the sum of the weights."""
+    head = Head([[0.0, 0], [1, -1], [0.5, -0.5]], [0.0, 2, 1.5], link="softmax", inputs=norm(np.ones(2)))
+    mean = RivalMean(head, 0, np.array([1, 2]), np.array([1.0, 1e-12]), np.zeros(2, bool))
+    assert supremum(head, sums(mean)) > 0
+    moved = _downhill(mean, sums(mean))
+    assert abs(moved.scale - 1) > 1e-7
+    value = supremum(head, sums(moved))
+    assert value < 0
+    assert proven(mean) == pytest.approx(value / moved.scale * (1 - 1e-12), rel=1e-14, abs=0)
