@@ -308,3 +308,11 @@ def test_after_a_layer_norm_a_coordinate_in_which_no_row_differs_counts_beside_t
     Wins(head.digest, 0, np.array([-0.5, 1, -0.5])[list(shift)]).verify(head)
     with pytest.raises(CertificateError, match="undecided"):
         NeverWins(head.digest, 0, [1, 2], [0.5, 0.5]).verify(head)
+
+
+def test_the_rounding_of_an_inverse_times_its_matrix_is_bounded_row_by_row():
+    A, D = np.array([[1.0, 2.0**30], [0, 1]]), np.array([1, 0], LONG)
+    got = _distance(A, np.zeros((2, 2)), D, np.zeros(2, LONG))
+    q = 6 * UNIT * (np.array([2.0**31 + 1, 1]) + 1) * SLACK
+    y = np.array([1 + 10 * UNIT, 0]) * SLACK + TINY
+    assert got == pytest.approx((y + q * (y.max() / (1 - q.max()))) * SLACK, rel=1e-12, abs=0)
