@@ -7,6 +7,7 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Observed
 from gonio.proofs.certificates import CertificateError, NeverTies, NeverWins, Ties, Undecided
+from gonio.proofs.comparisons import Impossible
 from tests.proofs.rationals import exact, score
 
 TWINS = np.array([[1.0, 0], [1, 0], [-1, 0]])
@@ -151,3 +152,13 @@ def test_the_rounding_of_biases_is_part_of_what_a_label_may_win_by():
         low, high = rng.uniform(0, 0.3), rng.uniform(1, 9)
         head = Head(np.zeros((2, 2)), np.array([low, high]), link="softmax", inputs=SEEN)
         assert exact(NeverWins(head.digest, 0, [1], []).verify(head)) >= exact(low) - exact(high)
+
+
+def test_comparisons_of_another_head_or_that_hold_by_little_are_not_impossible():
+    head = Head(np.eye(2), link="softmax")
+    assert Impossible(head.digest, [0, 1], [1, 0], [], [0.5, 0.5]).verify(head) == 0
+    with pytest.raises(CertificateError, match="was checked against"):
+        Impossible("0" * 64, [0, 1], [1, 0], [], [0.5, 0.5]).verify(head)
+    seen = head.replace(inputs=Observed([[0.5, 0.0]]))
+    with pytest.raises(CertificateError, match="hold at one of the observed"):
+        Impossible(seen.digest, [0], [1], [], []).verify(seen)
