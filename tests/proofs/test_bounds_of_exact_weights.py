@@ -9,7 +9,7 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative
 from gonio.core.float_units import TINY, UNIT
-from gonio.proofs import CertificateError, NeverTies, NeverWins
+from gonio.proofs import CertificateError, NeverTies, NeverWins, Wins
 from gonio.proofs.margins import SLACK
 from gonio.proofs.never_below import (
     NEAR,
@@ -20,6 +20,7 @@ from gonio.proofs.never_below import (
     _enclosed,
     _exact_weights_nearby,
     _sums_with_edge,
+    proven,
 )
 from gonio.proofs.rival_mean import FINE, LONG, RivalMean, sums, supremum
 from tests.proofs.rationals import exact
@@ -252,3 +253,66 @@ def test_a_step_downhill_lowers_the_supremum_and_keeps_weights_that_prove_someth
     zero = replace(mean, head=Head(np.ones((6, 3)), link="softmax", inputs=inputs))
     with np.errstate(all="ignore"):
         assert _downhill(zero, sums(zero)) is zero
+
+
+@pytest.mark.parametrize("norm", [AfterRMSNorm, AfterLayerNorm])
+def test_after_a_step_downhill_the_bound_is_of_a_mean_of_the_moved_weights(norm):
+    """On the edge with all weight on one rival, and a hair on one with room: the step adds to the sum of the weights."""
+    head = Head([[0.0, 0], [1, -1], [0.5, -0.5]], [0.0, 2, 1.5], link="softmax", inputs=norm(np.ones(2)))
+    mean = RivalMean(head, 0, np.array([1, 2]), np.array([1.0, 1e-12]), np.zeros(2, bool))
+    assert supremum(head, sums(mean)) > 0
+    moved = _downhill(mean, sums(mean))
+    assert abs(moved.scale - 1) > 1e-7
+    value = supremum(head, sums(moved))
+    assert value < 0
+    assert proven(mean) == pytest.approx(value / moved.scale * (1 - 1e-12), rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("more", [1.0, 1 + 8e-7, 1 - 8e-7])
+@pytest.mark.parametrize("inputs", [Box(-1, 1), AllInputs()], ids=str)
+def test_a_proven_bound_is_that_of_the_mean_with_room_for_the_sum_of_the_weights(inputs, more):
+    """Four rivals around the label whose biases are 3 above its own: with room to spare, and at exact weights."""
+    W = np.array([[0.0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]])
+    head = Head(W, np.array([0.0, 3, 3, 3, 3]), link="softmax", inputs=inputs)
+    value = NeverWins(head.digest, 0, np.arange(1, 5), np.full(4, 0.25) * more).verify(head)
+    assert exact(value) >= -3
+    assert (3 + value) / 3 == pytest.approx(1e-12, rel=0.01, abs=0)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        AllInputs(),
+        Box(-1, 1),
+        Box([-np.inf, -1], [np.inf, 1]),
+        Box([-1, -1], [np.inf, np.inf]),
+        AfterRMSNorm(np.ones(2)),
+        AfterLayerNorm(np.ones(2)),
+    ],
+    ids=str,
+)
+def test_a_sum_that_vanishes_only_by_rounding_proves_nothing(inputs):
+    """Where the two rivals are 0 the label is above them by less than any sum of numbers of size 1 can tell."""
+    for tiny in (2.0**-70, -(2.0**-70)):
+        head = Head([[0.0, tiny], [1, 1], [-1, -1]], link="softmax", inputs=inputs)
+        assert (sums(RivalMean(head, 0, np.array([1, 2]), np.full(2, 0.5), np.zeros(2, bool))).D == 0).all()
+        with pytest.raises(CertificateError, match="undecided"):
+            NeverWins(head.digest, 0, [1, 2], [0.5, 0.5]).verify(head)
+
+
+@pytest.mark.parametrize("shift", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_after_a_layer_norm_a_coordinate_in_which_no_row_differs_counts_beside_those_that_do(shift):
+    """D is (3, 0, 3) / 2, up to its order: not the same everywhere, so the label wins where both rivals are below 0."""
+    W = np.array([[0.0, 0, 0], [1, 0, 2], [2, 0, 1]])[:, list(shift)]
+    head = Head(W, link="softmax", inputs=AfterLayerNorm(np.ones(3)))
+    Wins(head.digest, 0, np.array([-0.5, 1, -0.5])[list(shift)]).verify(head)
+    with pytest.raises(CertificateError, match="undecided"):
+        NeverWins(head.digest, 0, [1, 2], [0.5, 0.5]).verify(head)
+
+
+def test_the_rounding_of_an_inverse_times_its_matrix_is_bounded_row_by_row():
+    A, D = np.array([[1.0, 2.0**30], [0, 1]]), np.array([1, 0], LONG)
+    got = _distance(A, np.zeros((2, 2)), D, np.zeros(2, LONG))
+    q = 6 * UNIT * (np.array([2.0**31 + 1, 1]) + 1) * SLACK
+    y = np.array([1 + 10 * UNIT, 0]) * SLACK + TINY
+    assert got == pytest.approx((y + q * (y.max() / (1 - q.max()))) * SLACK, rel=1e-12, abs=0)

@@ -9,10 +9,10 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Observed
 from gonio.core.float_units import TINY, UNIT
-from gonio.proofs.margins import SLACK, SMALLEST, Places, _Scaled, lengths
+from gonio.proofs.margins import SLACK, SMALLEST, Places, _Scaled, beats, least_margins, lengths
 from gonio.proofs.rival_mean import FINE, LONG, RivalMean, _summed, beyond, length, sums, supremum, up
 from gonio.proofs.score_gaps import scores_with_bounds
-from tests.proofs.rationals import exact
+from tests.proofs.rationals import exact, mean_z, score
 
 
 def mean_of(inputs, scale=1.0, rivals=5, d=3, bias=True):
@@ -102,7 +102,7 @@ def test_sums_and_lengths_are_rounded_up_and_by_little():
 
 @pytest.mark.parametrize("size", [5e-324, 1e-200, 1.0, 1e200, 1e308])
 def test_lengths_of_float_rows_are_rounded_up_whatever_their_size(size):
-    rows = np.array([[1.0, 1, 1], [0, 0, 0], [-1, 0.5, 0], [0, 0, -1]]) * size
+    rows = np.array([[1.0, 1, 1], [0, 0, 0], [-1, 0.5, 0], [0, 0, -1], [1, 0, 1]]) * size
     got = lengths(rows * (1.0 if size < 1e300 else 0.5))
     rows = rows * (1.0 if size < 1e300 else 0.5)
     assert got[1] == 0.0
@@ -149,7 +149,7 @@ def test_scaled_scores_are_lowered_and_raised_by_the_bounds_stated(size, kind, b
 def test_tiny_norms_and_drifts_keep_the_smallest_float():
     head = Head(np.full((2, 2), 5e-324), link="softmax")
     s = _Scaled.of(head, Places(head.inputs, np.ones((1, 2))), np.float64)
-    assert (s.norms >= np.ldexp(np.sqrt(2) * 5e-324, s.row_power)).all()
+    assert (s.norms >= np.sqrt(2) * np.ldexp(5e-324, s.row_power)).all()
     assert (s.norms >= np.ldexp(head.norms, s.row_power) + np.ldexp(SMALLEST, s.row_power)).all()
     assert (s.dust == 0).all()
 
@@ -178,3 +178,64 @@ def test_scores_at_no_drift_have_the_bounds_stated():
         head = Head(np.array([[3.0, 1], [0, 0]]), np.array([7.0, 0]), link="softmax", inputs=inputs)
         _, bound = scores_with_bounds(head, Places(inputs, np.array([[1.0, -2.0]])))
         assert bound == pytest.approx([(10 * UNIT * 5 + 8 * UNIT * 8) * SLACK + TINY, TINY], rel=1e-12, abs=0)
+
+
+def test_a_drift_has_the_bound_stated():
+    plain = AfterLayerNorm(np.ones(3))
+    for x, total, terms in (([1.0, -1, 0], 0, 2), ([3.0, -1, -1.5], 0.5, 5.5), ([-3.0, 1, 1.5], 0.5, 5.5)):
+        stated = (total + 7 * UNIT * terms) / 3 * SLACK + TINY
+        assert Places(plain, np.array([x])).drift == pytest.approx([stated], rel=1e-14, abs=0)
+    # A z that vanishes by underflow: the embedding meant is not the floats, and the drift says so.
+    inputs = AfterLayerNorm([3.0, 1, 1])
+    x = np.array([5e-324, 0, 0])
+    assert 0 < mean_z(inputs, x) <= exact(Places(inputs, x[None]).drift[0])
+
+
+@pytest.mark.parametrize("gain", [(1.0, 2.0, 4.0), (-1.0, 2.0, -4.0)])
+@pytest.mark.parametrize("bias", [None, (2.0, -50.0, 0.0)])
+@pytest.mark.parametrize("off", [0.0, 1e-7])
+def test_how_far_a_label_beats_others_has_the_bound_stated(gain, bias, off):
+    W = np.array([[3.0, -4, 5], [0, 0, 0], [-70, 2, 1]])
+    inputs = AfterLayerNorm(np.array(gain), 0.0)
+    head = Head(W, bias, link="softmax", inputs=inputs)
+    x = (np.array([0.3, -0.7, 0.4]) + off) * gain
+    places = Places(inputs, np.array([-x, x]))
+    b = np.zeros(3) if bias is None else np.array(bias)
+    for label, rivals in ((0, np.array([2, 1])), (1, np.array([0])), (2, np.array([0, 1]))):
+        rows, more = W[label] - W[rivals], b[label] - b[rivals]
+        bound = 11 * UNIT * (np.abs(rows) @ np.abs(x) + np.abs(more)) + places.drift[1] * (np.abs(rows) @ np.abs(gain))
+        stated = rows @ x + more - bound * SLACK - TINY
+        assert beats(head, label, rivals, places, 1) == pytest.approx(stated, rel=2e-15, abs=0)
+
+
+def test_large_terms_that_cancel_widen_the_bound_of_how_far_a_label_beats_another():
+    head = Head([[1e20, -1e20, 1e6], [0, 0, 0]], link="softmax")
+    low = beats(head, 0, np.array([1]), Places(head.inputs, np.ones((1, 3))), 0)
+    assert low == pytest.approx([1e6 - 11 * UNIT * (2e20 + 1e6) * SLACK], rel=1e-12)
+    tiny = Head([[2.0**-995, 0], [0, 0]], link="softmax")
+    low = beats(tiny, 0, np.array([1]), Places(tiny.inputs, np.ones((1, 2))), 0)
+    assert low == pytest.approx([2.0**-995 * (1 - 10 * UNIT) - 2.0**-1000], rel=1e-12, abs=0)
+
+
+def test_rivals_that_are_looked_at_exactly_keep_their_places_among_thousands():
+    W = np.zeros((2101, 1))
+    W[0] = W[2100] = 1
+    head = Head(W, link="softmax")
+    low = beats(head, 0, np.arange(1, 2101), Places(head.inputs, np.ones((1, 1))), 0)
+    assert low[-1] == 0
+    assert low[:-1] == pytest.approx(np.ones(2099), rel=1e-12)
+
+
+@pytest.mark.parametrize("count", [2, 40])
+@pytest.mark.parametrize("size", [0.75, 1.75, 2.75, 3.25])
+def test_margins_among_the_smallest_floats_are_rounded_down(count, size):
+    head = Head([[size], [0.0], [-9.0]], link="softmax")
+    x = np.tile([[5e-324], [-5e-324]], (count // 2, 1))
+    labels = np.tile([0, 2], count // 2)
+    got = least_margins(head, labels, Places(head.inputs, x))
+    assert (got == np.tile([int(size) * 5e-324, 9 * 5e-324], count // 2)).all()
+    # with the middle one left out: beside another rival
+    got = least_margins(head, labels, Places(head.inputs, x), [[1]] * count)
+    assert (got == np.tile([int(size + 9) * 5e-324, int(size + 9) * 5e-324], count // 2)).all()
+    true = score(head, 0, exact(x[0])) - score(head, 2, exact(x[0]))
+    assert exact(got[0]) <= true
