@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as typing has it, whose import takes longer than all of
 if TYPE_CHECKING:
     from typing import Any
 
-    from gonio import diagnostics, factors, remedies, similarity
+    from gonio import diagnostics, embeddings, factors, remedies, similarity
     from gonio.ask.padding import Padded, pad
     from gonio.ask.precision import PrecisionAudit, precision_audit
     from gonio.ask.questions import CanLabel, can_label, can_labels, can_rank, can_top
@@ -97,6 +97,7 @@ __all__ = [
     "canonicalise",
     "diagnostics",
     "dial",
+    "embeddings",
     "factors",
     "fragility",
     "gauge_of",
@@ -120,6 +121,7 @@ _ROOMS = (
     "ask",
     "core",
     "diagnostics",
+    "embeddings",
     "explorer",
     "factors",
     "files",
