@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
     from gonio.core.source import Source
     from gonio.core.states import States
-    from gonio.findings import Alike, Audit, Finding, alike, audit
+    from gonio.findings import Alike, Audit, Check, Finding, alike, audit, check
     from gonio.gauge import (
         Canonical,
         Canonicalised,
@@ -60,6 +60,7 @@ __all__ = [
     "Canonicalised",
     "Certificate",
     "CertificateError",
+    "Check",
     "Dialled",
     "Finding",
     "GonioError",
@@ -95,6 +96,7 @@ __all__ = [
     "can_win",
     "canonical",
     "canonicalise",
+    "check",
     "diagnostics",
     "dial",
     "embeddings",
@@ -197,9 +199,11 @@ _LATER = {
     "gonio.findings": (
         "Alike",
         "Audit",
+        "Check",
         "Finding",
         "alike",
         "audit",
+        "check",
     ),
     "gonio.listing.label_set_list": (
         "LabelSets",

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gonio.cli.auditing import alike, audit
+from gonio.cli.checking import check
 from gonio.cli.diagnosing import diagnose
 from gonio.cli.exploring import explore
 from gonio.cli.factor_models import factors
@@ -65,6 +66,7 @@ def main(unpack_limit: float) -> None:
 _ASK = (
     info,
     audit,
+    check,
     alike,
     similar,
     alike_inputs,

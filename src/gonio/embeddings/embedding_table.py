@@ -44,6 +44,7 @@ class EmbeddingTable:
             raise GonioError(f"check: {name} has shape {shape} and so is empty; at least one row of numbers is needed.")
         self.name, self.shape, self.streamed = name, (int(shape[0]), int(shape[1])), stream is not None
         self._fetch, self._stream, self._read_ids = fetch, stream, ids
+        self.place: str | None = None  # the path as it was typed
         self._ids: np.ndarray | None = None
         self._places: dict[str, int] | None = None
 

@@ -38,6 +38,8 @@ def table_of(source: Any, *, column: str | None = None, id: str | None = None, i
     (3, 3)
     """
     table = _opened(source, column, id)
+    if isinstance(source, (str, Path)):
+        table.place = str(source)
     if ids is None:
         return table
     held = np.array([str(x) for x in ids], dtype=object)

@@ -1,0 +1,103 @@
+"""What a score means in this table; what lengths and the offset do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gonio.embeddings.query_lists import shared_share
+from gonio.embeddings.sampling_intervals import mean_interval
+from gonio.embeddings.scorers import METRICS
+from gonio.findings.finding import Finding
+from gonio.findings.table_subject import TableSubject, found, interval_words
+
+CROWDED = 0.5  # mean cosine of random pairs from which common thresholds tell nothing
+SIDE = {"cosine": "a cosine of", "dot": "a product of", "l2": "a distance of at most"}
+
+
+def meaning(s: TableSubject) -> Iterator[Finding]:
+    """The threshold of a false-alarm rate, and what the user's own threshold lets through."""
+    if not s.several:
+        return
+    pairs = s.pairs
+    if len(pairs.scores) * s.false_alarms < 5:
+        says = f"There are {len(pairs.scores):,} pairs; a rate of {s.false_alarms:.2%} is not told by so few."
+        do = s.again(false_alarms=0.1)
+        yield found("false-alarms", "open", "too few pairs for a threshold", "open", None, says, do)
+        return
+    kind = "query-document pairs" if s.asks is not None else "pairs of documents"
+    looked = f"all {len(pairs.scores):,} {kind}" if pairs.whole else f"{len(pairs.scores):,} random {kind}, estimated"
+    at = pairs.threshold_at(s.false_alarms)
+    q = np.quantile(pairs.scores, [0.05, 0.5, 0.95]) * (-1 if s.metric == "l2" else 1)
+    yield found(
+        "false-alarms", "meaning",
+        f"{s.false_alarms:.2%} of random pairs reach {SIDE[s.metric]} {interval_words(at)}", "fact", at.value,
+        f"Over {looked}: 5 % {q[0]:.3f}, median {q[1]:.3f}, 95 % {q[2]:.3f}. A threshold below that is passed by "
+        f"more pairs "
+        f"that nobody chose. It says how rare a score is here, not that such pairs are alike: that takes judged pairs.",
+        s.again(threshold=round(at.value, 3)), interval=at.to_dict(), rate=s.false_alarms,
+    )  # fmt: skip
+    if s.threshold is None:
+        return
+    share = pairs.share_above(s.threshold)
+    high = share.low > s.false_alarms
+    yield found(
+        "threshold", "meaning",
+        f"{_percent(share)} of random pairs reach {s.threshold:g}, the threshold in use", "warning" if high else "fine",
+        share.value,
+        f"Over {looked}. {'More' if high else 'Not shown to be more'} than the {s.false_alarms:.2%} that were asked "
+        f"for.",
+        s.again(threshold=round(at.value, 3)), threshold=s.false_alarms, interval=share.to_dict(),
+    )  # fmt: skip
+
+
+def shape(s: TableSubject) -> Iterator[Finding]:
+    """Lengths, what they change, and how far the rows point one way."""
+    norms = s.survey.norms[s.survey.norms > 0]
+    low, middle, high = np.quantile(norms, [0.05, 0.5, 0.95])
+    unit = bool((np.abs(norms - 1) < 1e-3).all())
+    title = "all rows have length 1" if unit else f"lengths {low:.3g} to {high:.3g} (5 % to 95 %), median {middle:.3g}"
+    says = (
+        "Cosine and dot product of these rows are one number."
+        if unit
+        else "Cosine ignores these lengths, the dot product multiplies by them, l2 prefers the short ones."
+    )
+    yield found(
+        "lengths", "shape", title, "fact", float(middle), says, "X = gonio.remedies.Normalize().fit_transform(X)",
+        quantiles=[float(low), float(middle), float(high)], unit=unit,
+    )  # fmt: skip
+    if not s.several:
+        return
+    base = s.lists["cosine"].near
+    kept = {m: mean_interval(shared_share(base, s.lists[m].near), bounds=(0, 1)) for m in METRICS[1:]}
+    who = "queries" if s.asks is not None else "rows"
+    asked = f"{len(base):,} {who}{' drawn at random, estimated' if s.estimated else ''}"
+    dot, l2 = (interval_words(kept[m]) for m in METRICS[1:])
+    title = f"of the top {s.size} by cosine, dot product keeps {dot} and l2 {l2}"
+    says = f"Mean share over {asked}. Which of them finds what users want, only judgements can tell (--qrels)."
+    other = next(m for m in METRICS if m != s.metric)
+    yield found(
+        "metric", "shape", title, "fact", kept["dot"].value, says, s.again(metric=other),
+        kept={m: x.to_dict() for m, x in kept.items()},
+    )  # fmt: skip
+    mean, rank = s.survey.mean_cosine, s.survey.effective_rank
+    crowded = mean >= CROWDED
+    yield found(
+        "offset", "shape",
+        f"the mean cosine of all pairs of documents is {mean if abs(mean) > 5e-4 else 0:.3f}; in a table without "
+        f"offset it is 0",
+        "warning" if crowded else "fine", mean,
+        f"Around their mean the rows use {rank:.1f} of {s.corpus.shape[1]} directions (effective rank), and random "
+        f"cosines of "
+        f"that many spread by {1 / np.sqrt(max(rank, 1)):.3f}. "
+        + ("All rows point one way: a cosine that is high elsewhere is ordinary here. " if crowded else "")
+        + "Whether centring helps or hurts, only judgements can tell.",
+        "X0 = gonio.remedies.Center().fit_transform(X)", threshold=CROWDED, effective_rank=rank,
+    )  # fmt: skip
+
+
+def _percent(share) -> str:
+    if share.low == share.high:
+        return f"{share.value:.2%}"
+    return f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"
