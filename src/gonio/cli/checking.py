@@ -13,6 +13,23 @@ from gonio.report.text import printable
 @command()
 @click.argument("corpus", type=Reads())
 @click.option("--queries", metavar="FILE", type=Reads(), help="Embeddings of queries, of the same model.")
+@click.option("--judged", metavar="FILE", type=Reads(), help="Judged pairs: lines of query, document and judgement.")
+@click.option(
+    "--qrels", metavar="FILE", type=Reads(), help="Graded judgements: lines of query, document and grade, or of TREC."
+)
+@click.option(
+    "--relevant", metavar="GRADE", type=float, help="Judgement from which a judged pair is a match (default: above 0)."
+)
+@click.option(
+    "--precision", metavar="P", type=float, default=0.9, show_default=True, help="Wanted precision of the threshold."
+)
+@click.option(
+    "--gains",
+    type=click.Choice(["linear", "exponential"]),
+    default="linear",
+    show_default=True,
+    help="Of nDCG: grade, or 2^grade - 1.",
+)
 @click.option("--column", metavar="NAME", help="The column, field or entry that holds the embeddings.")
 @click.option("--id", metavar="NAME", help="The column or field that names the rows.")
 @click.option(

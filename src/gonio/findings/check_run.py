@@ -16,10 +16,12 @@ from gonio.core.errors import GonioError
 from gonio.core.renderers import rendered
 from gonio.core.version import __version__
 from gonio.embeddings.open_table import table_of
+from gonio.embeddings.retrieval_quality import GAINS
 from gonio.embeddings.scorers import METRICS
 from gonio.findings.audit_run import _plain
 from gonio.findings.finding import TABLE_SECTIONS, Finding
 from gonio.findings.table_hubs import hubs
+from gonio.findings.table_quality import judged as judged_quality
 from gonio.findings.table_rows import rows
 from gonio.findings.table_scores import meaning, shape
 from gonio.findings.table_subject import TableSubject
@@ -30,6 +32,7 @@ QUESTIONS: dict[str, Callable[[TableSubject], Iterator[Finding]]] = {
     "meaning": meaning,
     "shape": shape,
     "hubs": hubs,
+    "judged": judged_quality,
 }
 # The findings that can be warnings, and what they need.
 WARNINGS: dict[str, str] = {
@@ -41,6 +44,7 @@ WARNINGS: dict[str, str] = {
     "threshold": "threshold",
     "offset": "",
     "hubs": "",
+    "remedies": "judged|qrels",
 }
 
 
@@ -114,6 +118,11 @@ def check(
     corpus: Any,
     queries: Any = None,
     *,
+    judged: Any = None,
+    qrels: Any = None,
+    relevant: float | None = None,
+    precision: float = 0.9,
+    gains: str = "linear",
     metric: str = "cosine",
     threshold: float | None = None,
     false_alarms: float = 0.01,
@@ -131,6 +140,12 @@ def check(
     ----------
     corpus : the documents' embeddings: a path, folder, glob, array, frame or index (`gonio.embeddings.table_of`)
     queries : those of the queries, of the same model; without them rows of the corpus ask for their neighbours
+    judged : judged pairs: a file of lines, or triples, of query, document and judgement; without queries both
+        are rows of the corpus
+    qrels : graded judgements of a test collection: a file (TREC, or three columns), or {query: {document: grade}}
+    relevant : of judged pairs, the judgement from which a pair is a match; above 0, if not given
+    precision : the precision that the threshold from judgements is to have
+    gains : of nDCG: "linear" (the grade) or "exponential" (2^grade - 1)
     metric : how documents are ordered: cosine, dot or l2
     threshold : a score (for l2 a distance) in use
     false_alarms : the share of random pairs that a threshold may let through
@@ -145,6 +160,10 @@ def check(
     3
     """
     _check_options(metric, threshold, false_alarms, sample, k)
+    if gains not in GAINS:
+        raise GonioError(f"check: gains is {gains!r}; choose one of {', '.join(GAINS)}.")
+    if not _number(precision) or not 0 < precision <= 1:
+        raise GonioError(f"check: precision is {precision!r}; a number above 0 and up to 1 is needed.")
     a = table_of(corpus, column=column, id=id)
     q = None if queries is None else table_of(queries, column=column, id=id)
     if q is not None and q.shape[1] != a.shape[1]:
@@ -152,7 +171,22 @@ def check(
             f"check: {q.name} has width {q.shape[1]} and {a.name} width {a.shape[1]}; queries and documents must come "
             f"from one model."
         )
-    s = TableSubject(a, q, metric, threshold, false_alarms, sample, k, seed, progress=on_block)
+    s = TableSubject(
+        a,
+        q,
+        metric,
+        threshold,
+        false_alarms,
+        sample,
+        k,
+        seed,
+        judged=judged,
+        qrels=qrels,
+        relevant=relevant,
+        precision=precision,
+        gains=gains,
+        progress=on_block,
+    )
     check_keys(fail_on, s)
     findings: list[Finding] = []
     seconds: dict[str, float] = {}

@@ -34,25 +34,34 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
     order = np.argsort(-h.counts, kind="stable")[:LISTED]
     do = s.again(qrels="qrels.txt") if s.asks is not None else 'found["hubs"].data["busiest"]'
     yield found(
-        "hubs", "hubs",
+        "hubs",
+        "hubs",
         f"{counted(len(bad), 'document')} crowd{'s' if len(bad) == 1 else ''} the lists; {name} is in "
         f"{h.counts[busiest]:,} "
         f"of {h.queries:,} ({share:.1%})",
-        "warning" if len(bad) else "fine", int(h.counts[busiest]),
+        "warning" if len(bad) else "fine",
+        int(h.counts[busiest]),
         f"Lists of the {h.k} best by {s.metric}, of {h.queries:,} {who}{drawn}. A document is in {h.expected:.2f} on "
         f"average; "
         f"if lists were random, none would be in more than {h.chance:,} (but for one table in a thousand)."
         + by_cosine
         + (f" The busiest document {with_}." if with_ else "")
         + " Whether a correction finds more of what users want, only judgements can tell.",
-        do, threshold=h.chance, corrected=corrected,
+        do,
+        threshold=h.chance,
+        corrected=corrected,
         busiest=[{"id": i, "lists": int(c)} for i, c in zip(s.named(order), h.counts[order], strict=True) if c > 0],
-    )  # fmt: skip
+    )
     seen, chance = h.unfound
     yield found(
-        "unfound", "hubs",
-        f"{seen:.1%} of the documents are in no list; of random lists {chance:.1%} would be", "fact", seen,
+        "unfound",
+        "hubs",
+        f"{seen:.1%} of the documents are in no list; of random lists {chance:.1%} would be",
+        "fact",
+        seen,
         f"{h.queries:,} lists of {h.k} can hold at most {min(1.0, h.queries * h.k / len(s.corpus)):.1%} of the "
         f"{len(s.corpus):,} documents; more {who} find more.",
-        'found["unfound"].data["ids"]', chance=chance, ids=s.named(np.flatnonzero(h.counts == 0)),
-    )  # fmt: skip
+        'found["unfound"].data["ids"]',
+        chance=chance,
+        ids=s.named(np.flatnonzero(h.counts == 0)),
+    )

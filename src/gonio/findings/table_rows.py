@@ -43,10 +43,16 @@ def _wrong(s: TableSubject, n: int) -> Iterator[Finding]:
             title = f"{counted(len(where), 'row')} of {n:,} {'is' if len(where) == 1 else 'are'} {word}"
             names = ", ".join(s.named(where[:5]))
             yield found(
-                key, "rows", title, "warning", len(where),
+                key,
+                "rows",
+                title,
+                "warning",
+                len(where),
                 f"{names}{' and more' if len(where) > 5 else ''}: they {says}.",
-                do, rows=where.tolist(), ids=s.named(where),
-            )  # fmt: skip
+                do,
+                rows=where.tolist(),
+                ids=s.named(where),
+            )
     if not bad:
         says = "All rows are finite, none is empty, none holds one number only."
         yield found("rows", "rows", f"all {n:,} rows hold numbers", "fine", 0, says, s.again(metric=s.metric))
@@ -65,13 +71,17 @@ def _copies(s: TableSubject, n: int) -> Iterator[Finding]:
     else:
         title = f"{counted(spare, 'row')} of {n:,} {'is a copy' if spare == 1 else 'are copies'} of another"
     yield found(
-        "duplicates", "rows", title, "warning", spare,
+        "duplicates",
+        "rows",
+        title,
+        "warning",
+        spare,
         f"{counted(len(groups), 'group')} of equal rows, the largest of {len(most):,} ({', '.join(s.named(most[:3]))}"
         f"{', ...' if len(most) > 3 else ''}). Copies fill the lists of queries with one document.",
         'X = np.delete(X, found["duplicates"].data["spare"], axis=0)',
         spare=sorted(int(i) for g in groups for i in g[1:]),
         groups=[s.named(g) for g in groups[:20]],
-    )  # fmt: skip
+    )
 
 
 def _near_copies(s: TableSubject) -> Iterator[Finding]:
@@ -84,10 +94,16 @@ def _near_copies(s: TableSubject) -> Iterator[Finding]:
     title = f"{said} of the rows have another at a cosine of {NEAR_COPY} or more"
     looked = f"{'All' if whole else f'{len(which):,} random'} rows were compared with all others."
     yield found(
-        "near-duplicates", "rows", title, "fact", share.value, looked + " Copies that are equal are among them.",
-        'found["near-duplicates"].data["pairs"]', pairs=[list(map(str, p)) for p in pairs],
+        "near-duplicates",
+        "rows",
+        title,
+        "fact",
+        share.value,
+        looked + " Copies that are equal are among them.",
+        'found["near-duplicates"].data["pairs"]',
+        pairs=[list(map(str, p)) for p in pairs],
         interval=share.to_dict(),
-    )  # fmt: skip
+    )
 
 
 def _two_pipelines(s: TableSubject, n: int) -> Iterator[Finding]:
@@ -104,12 +120,17 @@ def _two_pipelines(s: TableSubject, n: int) -> Iterator[Finding]:
             title = f"the lengths fall into two parts, about {np.exp(parts.low):.3g} and {np.exp(parts.high):.3g}"
             cut = f"np.linalg.norm(X, axis=1) < {np.exp(parts.cut):.6g}"
         yield found(
-            "mixed-lengths", "rows", title, "warning", units if mixed else (parts.share if parts else 0.0),
+            "mixed-lengths",
+            "rows",
+            title,
+            "warning",
+            units if mixed else (parts.share if parts else 0.0),
             "That is what two pipelines in one table look like, one of which normalises. By dot product or l2 the "
             "two parts "
             "compete on length; by cosine they do not.",
-            f"part = {cut}", share_of_length_one=units,
-        )  # fmt: skip
+            f"part = {cut}",
+            share_of_length_one=units,
+        )
     else:
         says = "The lengths of the rows do not fall into two parts."
         yield found("mixed-lengths", "rows", "one kind of lengths", "fine", units, says, "np.linalg.norm(X, axis=1)")

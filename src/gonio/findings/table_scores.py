@@ -31,25 +31,34 @@ def meaning(s: TableSubject) -> Iterator[Finding]:
     at = pairs.threshold_at(s.false_alarms)
     q = np.quantile(pairs.scores, [0.05, 0.5, 0.95]) * (-1 if s.metric == "l2" else 1)
     yield found(
-        "false-alarms", "meaning",
-        f"{s.false_alarms:.2%} of random pairs reach {SIDE[s.metric]} {interval_words(at)}", "fact", at.value,
+        "false-alarms",
+        "meaning",
+        f"{s.false_alarms:.2%} of random pairs reach {SIDE[s.metric]} {interval_words(at)}",
+        "fact",
+        at.value,
         f"Over {looked}: 5 % {q[0]:.3f}, median {q[1]:.3f}, 95 % {q[2]:.3f}. A threshold below that is passed by "
         f"more pairs "
         f"that nobody chose. It says how rare a score is here, not that such pairs are alike: that takes judged pairs.",
-        s.again(threshold=round(at.value, 3)), interval=at.to_dict(), rate=s.false_alarms,
-    )  # fmt: skip
+        s.again(threshold=round(at.value, 3)),
+        interval=at.to_dict(),
+        rate=s.false_alarms,
+    )
     if s.threshold is None:
         return
     share = pairs.share_above(s.threshold)
     high = share.low > s.false_alarms
     yield found(
-        "threshold", "meaning",
-        f"{_percent(share)} of random pairs reach {s.threshold:g}, the threshold in use", "warning" if high else "fine",
+        "threshold",
+        "meaning",
+        f"{_percent(share)} of random pairs reach {s.threshold:g}, the threshold in use",
+        "warning" if high else "fine",
         share.value,
         f"Over {looked}. {'More' if high else 'Not shown to be more'} than the {s.false_alarms:.2%} that were asked "
         f"for.",
-        s.again(threshold=round(at.value, 3)), threshold=s.false_alarms, interval=share.to_dict(),
-    )  # fmt: skip
+        s.again(threshold=round(at.value, 3)),
+        threshold=s.false_alarms,
+        interval=share.to_dict(),
+    )
 
 
 def shape(s: TableSubject) -> Iterator[Finding]:
@@ -64,9 +73,16 @@ def shape(s: TableSubject) -> Iterator[Finding]:
         else "Cosine ignores these lengths, the dot product multiplies by them, l2 prefers the short ones."
     )
     yield found(
-        "lengths", "shape", title, "fact", float(middle), says, "X = gonio.remedies.Normalize().fit_transform(X)",
-        quantiles=[float(low), float(middle), float(high)], unit=unit,
-    )  # fmt: skip
+        "lengths",
+        "shape",
+        title,
+        "fact",
+        float(middle),
+        says,
+        "X = gonio.remedies.Normalize().fit_transform(X)",
+        quantiles=[float(low), float(middle), float(high)],
+        unit=unit,
+    )
     if not s.several:
         return
     base = s.lists["cosine"].near
@@ -78,23 +94,33 @@ def shape(s: TableSubject) -> Iterator[Finding]:
     says = f"Mean share over {asked}. Which of them finds what users want, only judgements can tell (--qrels)."
     other = next(m for m in METRICS if m != s.metric)
     yield found(
-        "metric", "shape", title, "fact", kept["dot"].value, says, s.again(metric=other),
+        "metric",
+        "shape",
+        title,
+        "fact",
+        kept["dot"].value,
+        says,
+        s.again(metric=other),
         kept={m: x.to_dict() for m, x in kept.items()},
-    )  # fmt: skip
+    )
     mean, rank = s.survey.mean_cosine, s.survey.effective_rank
     crowded = mean >= CROWDED
     yield found(
-        "offset", "shape",
+        "offset",
+        "shape",
         f"the mean cosine of all pairs of documents is {mean if abs(mean) > 5e-4 else 0:.3f}; in a table without "
         f"offset it is 0",
-        "warning" if crowded else "fine", mean,
+        "warning" if crowded else "fine",
+        mean,
         f"Around their mean the rows use {rank:.1f} of {s.corpus.shape[1]} directions (effective rank), and random "
         f"cosines of "
         f"that many spread by {1 / np.sqrt(max(rank, 1)):.3f}. "
         + ("All rows point one way: a cosine that is high elsewhere is ordinary here. " if crowded else "")
         + "Whether centring helps or hurts, only judgements can tell.",
-        "X0 = gonio.remedies.Center().fit_transform(X)", threshold=CROWDED, effective_rank=rank,
-    )  # fmt: skip
+        "X0 = gonio.remedies.Center().fit_transform(X)",
+        threshold=CROWDED,
+        effective_rank=rank,
+    )
 
 
 def _percent(share) -> str:

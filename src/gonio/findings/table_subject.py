@@ -43,6 +43,7 @@ class TableSubject:
     was_queries: EmbeddingTable | None = None
     judged: Any = None
     qrels: Any = None
+    relevant: float | None = None
     precision: float = 0.9
     gains: str = "linear"
     cheaper: bool = False
