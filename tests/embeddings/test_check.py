@@ -20,12 +20,12 @@ def clean(seed: int, n: int = 300, d: int = 32, q: int = 60):
     return rng.standard_normal((n, d)), rng.standard_normal((q, d))
 
 
-def tried(c, X, Q):
+def tried(c, X, Q, old=None):
     """Run every line of code that the findings propose."""
     for f in c.findings:
         line = f.data["try"]
         if not line.startswith("gonio ") and "qrels.txt" not in line:
-            exec(line, {"np": np, "gonio": gonio, "found": c, "X": X, "Q": Q})
+            exec(line, {"np": np, "gonio": gonio, "found": c, "X": X, "Q": Q, "old": old})
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot", "l2"])

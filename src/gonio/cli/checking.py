@@ -13,6 +13,8 @@ from gonio.report.text import printable
 @command()
 @click.argument("corpus", type=Reads())
 @click.option("--queries", metavar="FILE", type=Reads(), help="Embeddings of queries, of the same model.")
+@click.option("--was", metavar="FILE", type=Reads(), help="The same documents under the old model: what changed?")
+@click.option("--was-queries", metavar="FILE", type=Reads(), help="The same queries under the old model.")
 @click.option("--judged", metavar="FILE", type=Reads(), help="Judged pairs: lines of query, document and judgement.")
 @click.option(
     "--qrels", metavar="FILE", type=Reads(), help="Graded judgements: lines of query, document and grade, or of TREC."
@@ -30,6 +32,7 @@ from gonio.report.text import printable
     show_default=True,
     help="Of nDCG: grade, or 2^grade - 1.",
 )
+@click.option("--cheaper", is_flag=True, help="Also: what truncated, int8 and binary copies would cost.")
 @click.option("--column", metavar="NAME", help="The column, field or entry that holds the embeddings.")
 @click.option("--id", metavar="NAME", help="The column or field that names the rows.")
 @click.option(

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from gonio.embeddings.embedding_table import EmbeddingTable
 from gonio.embeddings.open_table import table_of
+from gonio.embeddings.table_drift import TableDrift, apply_map, compare_tables, linear_map
 
-__all__ = ["EmbeddingTable", "table_of"]
+__all__ = ["EmbeddingTable", "TableDrift", "apply_map", "compare_tables", "linear_map", "table_of"]

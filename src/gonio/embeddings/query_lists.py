@@ -46,10 +46,10 @@ def query_lists(
     held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for start, block in table.blocks():
         finite = np.isfinite(block).all(axis=1)
-        block = block if finite.all() else np.where(finite[:, None], block, 0)
-        barred = ~finite | ~block.any(axis=1)
+        block = block if finite.all() else np.where(np.expand_dims(finite, 1), block, 0)
+        barred = np.asarray(~finite | ~block.any(axis=1))
         if among is not None:
-            barred |= ~among[start : start + len(block)]
+            barred = barred | ~among[start : start + len(block)]
         for s in scorers:
             keys, column = s.documents(block)
             near, best = nearest(keys, min(wanted, len(keys)), queries=s.queries, column=column, barred=barred)

@@ -94,7 +94,7 @@ def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -
     for start, block in table.blocks():
         span = slice(start, start + len(block))
         finite = np.isfinite(block).all(axis=1)
-        block = np.where(finite[:, None], block, 0) + np.float32(0)  # -0.0 becomes 0.0
+        block = np.where(np.expand_dims(finite, 1), block, 0) + np.float32(0)  # -0.0 becomes 0.0
         size = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
         norms[span] = np.where(finite, size, np.nan)
         constant[span] = finite & (size > 0) & (block == block[:, :1]).all(axis=1) & (d > 1)

@@ -123,7 +123,7 @@ def cheaper_scorers(rows: np.ndarray, Q: np.ndarray) -> list[Scorer]:
     out = []
     for keep in (d // 2, d // 4):
         if keep > 1:
-            code = f"X[:, :{keep}]"
+            code = f"smaller = X[:, :{keep}]"
             out.append(
                 Scorer(f"truncated to {keep}", unit(Q[:, :keep]), lambda D, c=keep: (unit(D[:, :c]), None), code)
             )
@@ -135,9 +135,13 @@ def cheaper_scorers(rows: np.ndarray, Q: np.ndarray) -> list[Scorer]:
         return unit(np.clip(np.rint((D - middle) / step), -127, 127) * step + middle)
 
     code = "low, high = np.quantile(X, [0.001, 0.999], axis=0); step = (high - low) / 254; " + (
-        "np.clip(np.rint((X - (low + high) / 2) / step), -127, 127).astype(np.int8)"
+        "smaller = np.clip(np.rint((X - (low + high) / 2) / step), -127, 127).astype(np.int8)"
     )
     out.append(Scorer("int8", rounded(Q), lambda D: (rounded(D), None), code))
     signs: Callable[[np.ndarray], np.ndarray] = lambda D: np.where(D > 0, 1, -1).astype(np.float32) / np.sqrt(d)  # noqa: E731
-    out.append(Scorer("binary", signs(Q).astype(np.float32), lambda D: (signs(D), None), "np.packbits(X > 0, axis=1)"))
+    out.append(
+        Scorer(
+            "binary", signs(Q).astype(np.float32), lambda D: (signs(D), None), "smaller = np.packbits(X > 0, axis=1)"
+        )
+    )
     return out

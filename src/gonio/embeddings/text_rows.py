@@ -15,7 +15,7 @@ from gonio.core.readable_label import quoted
 from gonio.embeddings.arrow_columns import ID_NAMES, VECTOR_NAMES
 from gonio.embeddings.embedding_table import EmbeddingTable
 
-Row = tuple[Any, list[float]]  # its id, or None, and its numbers
+Row = tuple[Any, list[Any]]  # its id, or None, and its numbers
 
 
 def of_csv(path: Path, column: str | None, id_column: str | None) -> EmbeddingTable:

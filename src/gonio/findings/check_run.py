@@ -20,6 +20,7 @@ from gonio.embeddings.retrieval_quality import GAINS
 from gonio.embeddings.scorers import METRICS
 from gonio.findings.audit_run import _plain
 from gonio.findings.finding import TABLE_SECTIONS, Finding
+from gonio.findings.table_drift import drift
 from gonio.findings.table_hubs import hubs
 from gonio.findings.table_quality import judged as judged_quality
 from gonio.findings.table_rows import rows
@@ -33,6 +34,7 @@ QUESTIONS: dict[str, Callable[[TableSubject], Iterator[Finding]]] = {
     "shape": shape,
     "hubs": hubs,
     "judged": judged_quality,
+    "drift": drift,
 }
 # The findings that can be warnings, and what they need.
 WARNINGS: dict[str, str] = {
@@ -45,6 +47,8 @@ WARNINGS: dict[str, str] = {
     "offset": "",
     "hubs": "",
     "remedies": "judged|qrels",
+    "drift": "was",
+    "drift-quality": "was_queries",
 }
 
 
@@ -118,11 +122,14 @@ def check(
     corpus: Any,
     queries: Any = None,
     *,
+    was: Any = None,
+    was_queries: Any = None,
     judged: Any = None,
     qrels: Any = None,
     relevant: float | None = None,
     precision: float = 0.9,
     gains: str = "linear",
+    cheaper: bool = False,
     metric: str = "cosine",
     threshold: float | None = None,
     false_alarms: float = 0.01,
@@ -140,12 +147,15 @@ def check(
     ----------
     corpus : the documents' embeddings: a path, folder, glob, array, frame or index (`gonio.embeddings.table_of`)
     queries : those of the queries, of the same model; without them rows of the corpus ask for their neighbours
+    was : the same documents under the old model, matched by id, or row by row where there are no ids
+    was_queries : the same queries under the old model
     judged : judged pairs: a file of lines, or triples, of query, document and judgement; without queries both
         are rows of the corpus
     qrels : graded judgements of a test collection: a file (TREC, or three columns), or {query: {document: grade}}
     relevant : of judged pairs, the judgement from which a pair is a match; above 0, if not given
     precision : the precision that the threshold from judgements is to have
     gains : of nDCG: "linear" (the grade) or "exponential" (2^grade - 1)
+    cheaper : also what truncated, int8 and binary copies of the table would cost
     metric : how documents are ordered: cosine, dot or l2
     threshold : a score (for l2 a distance) in use
     false_alarms : the share of random pairs that a threshold may let through
@@ -171,6 +181,16 @@ def check(
             f"check: {q.name} has width {q.shape[1]} and {a.name} width {a.shape[1]}; queries and documents must come "
             f"from one model."
         )
+    old = None if was is None else table_of(was, column=column, id=id)
+    old_queries = None if was_queries is None else table_of(was_queries, column=column, id=id)
+    if old_queries is not None and (old is None or q is None):
+        raise GonioError("check: was_queries are the queries under the old model; give was and queries too.")
+    if old_queries is not None and old is not None and old_queries.shape[1] != old.shape[1]:
+        raise GonioError(
+            f"check: {old_queries.name} has width {old_queries.shape[1]} and {old.name} width {old.shape[1]}; both "
+            f"must "
+            f"come from the old model."
+        )
     s = TableSubject(
         a,
         q,
@@ -182,6 +202,9 @@ def check(
         seed,
         judged=judged,
         qrels=qrels,
+        was=old,
+        was_queries=old_queries,
+        cheaper=cheaper,
         relevant=relevant,
         precision=precision,
         gains=gains,
@@ -234,5 +257,5 @@ def check_keys(keys: Sequence[str], s: TableSubject) -> None:
             raise GonioError(f"check: --fail-on names {key!r}, which is no finding; {hint}")
         needed = WARNINGS[key]
         if needed and all(getattr(s, x) is None for x in needed.split("|")):
-            given = " or ".join(f"--{x}" for x in needed.split("|"))
+            given = " or ".join(f"--{x.replace('_', '-')}" for x in needed.split("|"))
             raise GonioError(f"check: --fail-on names {key!r}, which cannot be found without {given}.")

@@ -157,7 +157,7 @@ def _drawn(rng: np.random.Generator, of: np.ndarray, count: int) -> np.ndarray:
 def found(
     key: str, section: str, title: str, state: State, value: Any, says: str, do: str, /, threshold=None, **data: Any
 ) -> Finding:
-    """A finding with a line that acts on it: `X` are the documents, `Q` the queries, `found` is the check."""
+    """A finding with a line that acts on it: `X` documents, `Q` queries, `old` the old table."""
     return Finding(key, section, title, state, value, says, threshold, data={"try": do, **data})
 
 
