@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from gonio.cli.applying import apply
 from gonio.cli.auditing import alike, audit
 from gonio.cli.checking import check
 from gonio.cli.diagnosing import diagnose
@@ -80,6 +81,6 @@ _ASK = (
     can_label,
     patterns,
 )
-_DO = (states, canonicalise, dial, compare, verify, pad, factors, explore, reproduce)
+_DO = (states, apply, canonicalise, dial, compare, verify, pad, factors, explore, reproduce)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

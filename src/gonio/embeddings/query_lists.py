@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,17 +32,20 @@ def query_lists(
     scorers: Sequence[Scorer],
     k: int,
     *,
-    own: np.ndarray | None = None,
+    own: np.ndarray | Mapping[str, np.ndarray] | None = None,
     among: np.ndarray | None = None,
     on_block: Callable[[int, int, str], None] | None = None,
 ) -> dict[str, QueryLists]:
     """The lists of all queries under each scorer.
 
-    `own`: the row that each query is, where the queries are rows of the table: it is left out of its own list.
+    `own`: the row that each query is, where the queries are rows of the table: it is left out of its own list. As a
+    mapping, by the scorer's name, for those whose queries are such rows.
     `among`: the rows that may be listed, true or false; rows that are zero or not finite never are.
     """
     n = len(table)
     wanted = min(n, k + (own is not None))
+    every = {} if own is None or isinstance(own, Mapping) else {s.name: own for s in scorers}
+    owns: Mapping[str, np.ndarray] = own if isinstance(own, Mapping) else every
     held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for start, block in table.blocks():
         finite = np.isfinite(block).all(axis=1)
@@ -57,7 +60,7 @@ def query_lists(
             held[s.name] = part if s.name not in held else _merged(held[s.name], part, wanted)
         if on_block is not None:
             on_block(start + len(block), n, "documents")
-    return {name: _without(own, near, best, k) for name, (near, best) in held.items()}
+    return {name: _without(owns.get(name), near, best, k) for name, (near, best) in held.items()}
 
 
 def _merged(

@@ -29,7 +29,7 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         if way in s.lists:
             other = query_hubs(s.lists[way].near, len(s.corpus))
             corrected[way] = {"most": int(other.counts.max()), "unfound": other.unfound[0]}
-    with_ = "; ".join(f"with {w} {x['most']:,} and {x['unfound']:.1%} in none" for w, x in corrected.items())
+    with_ = "; ".join(f"with {w} in {x['most']:,}, and {x['unfound']:.1%} are in none" for w, x in corrected.items())
     drawn = f" drawn at random from {len(s.asks) if s.asks is not None else len(s.corpus):,}" if s.estimated else ""
     order = np.argsort(-h.counts, kind="stable")[:LISTED]
     do = s.again(qrels="qrels.txt") if s.asks is not None else 'found["hubs"].data["busiest"]'
@@ -45,7 +45,7 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         f"average; "
         f"if lists were random, none would be in more than {h.chance:,} (but for one table in a thousand)."
         + by_cosine
-        + (f" The busiest document {with_}." if with_ else "")
+        + (f" The busiest document is {with_}." if with_ else "")
         + " Whether a correction finds more of what users want, only judgements can tell.",
         do,
         threshold=h.chance,

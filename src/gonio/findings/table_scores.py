@@ -85,10 +85,10 @@ def shape(s: TableSubject) -> Iterator[Finding]:
     )
     if not s.several:
         return
-    base = s.lists["cosine"].near
-    kept = {m: mean_interval(shared_share(base, s.lists[m].near), bounds=(0, 1)) for m in METRICS[1:]}
+    base = s.lists["few cosine"].near
+    kept = {m: mean_interval(shared_share(base, s.lists[f"few {m}"].near), bounds=(0, 1)) for m in METRICS[1:]}
     who = "queries" if s.asks is not None else "rows"
-    asked = f"{len(base):,} {who}{' drawn at random, estimated' if s.estimated else ''}"
+    asked = f"{len(base):,} {who}{' drawn at random, estimated' if s.estimated or len(base) < len(s.asked) else ''}"
     dot, l2 = (interval_words(kept[m]) for m in METRICS[1:])
     title = f"of the top {s.size} by cosine, dot product keeps {dot} and l2 {l2}"
     says = f"Mean share over {asked}. Which of them finds what users want, only judgements can tell (--qrels)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROWS = 1000  # rows that ask for their neighbours where there are no queries
 LISTED = 50  # ids that a finding names
+FEW, CORRECTED = 500, 1_000_000_000  # who ask by every metric; pairs up to which corrections for hubs are tried unasked
 Progress = Callable[[int, int, str], None]
 
 
@@ -98,26 +99,38 @@ class TableSubject:
         return max(1, min(self.k, live - (self.asks is None)))
 
     @cached_property
-    def lists(self) -> dict[str, QueryLists]:
-        """The k best documents of all who ask, by every metric; with queries, by the corrections for hubs too."""
-        scorers = [metric_scorer(m, self.asking) for m in METRICS]
-        if self.asks is not None:
-            scorers += hub_scorers(self.asking)
-        own = None if self.asks is not None else self.asked
-        return query_lists(self.corpus, scorers, self.size, own=own, on_block=self.progress)
+    def few(self) -> Int[np.ndarray, " few"]:
+        """Some of those who ask, by their place: the metrics are compared on them."""
+        return _drawn(np.random.default_rng(self.seed + 7), np.arange(len(self.asked)), FEW)
 
     @cached_property
+    def lists(self) -> dict[str, QueryLists]:
+        """The best documents of all who ask, in one pass: by cosine and the metric in use.
+
+        For a few of them also by the other metrics ("few dot"), with queries also corrected for hubs, where that is not
+        too much, and for some rows ("rows").
+        """
+        scorers = [metric_scorer(m, self.asking) for m in dict.fromkeys(("cosine", self.metric))]
+        scorers += [replace(metric_scorer(m, self.asking[self.few]), name=f"few {m}") for m in METRICS]
+        own = {} if self.asks is not None else {s.name: self.asked for s in scorers}
+        if self.asks is None:
+            own |= {f"few {m}": self.asked[self.few] for m in METRICS}
+        else:
+            rng = np.random.default_rng(self.seed + 3)
+            own["rows"] = _drawn(rng, self.survey.which, min(self.sample or ROWS, ROWS))
+            rows = self.survey.rows[np.searchsorted(self.survey.which, own["rows"])]
+            scorers.append(replace(metric_scorer("cosine", rows), name="rows"))
+            if len(self.corpus) * len(self.asked) <= CORRECTED:
+                scorers += hub_scorers(self.asking)
+        return query_lists(self.corpus, scorers, self.size, own=own, on_block=self.progress)
+
+    @property
     def row_lists(self) -> tuple[Int[np.ndarray, " rows"], QueryLists]:
         """Sampled rows of the corpus and their nearest by cosine."""
         if self.asks is None:
             return self.asked, self.lists["cosine"]
         rng = np.random.default_rng(self.seed + 3)
-        which = _drawn(rng, self.survey.which, self.sample or ROWS)
-        rows = self.survey.rows[np.searchsorted(self.survey.which, which)]
-        live = int((self.survey.norms > 0).sum())
-        k = max(1, min(self.k, live - 1))
-        found = query_lists(self.corpus, [metric_scorer("cosine", rows)], k, own=which, on_block=self.progress)
-        return which, found["cosine"]
+        return _drawn(rng, self.survey.which, min(self.sample or ROWS, ROWS)), self.lists["rows"]
 
     @cached_property
     def pairs(self) -> RandomPairs:
