@@ -111,6 +111,13 @@ def test_equal_false_alarms_and_equal_precision_are_said_to_disagree_where_they_
     assert "disagree" in c["carried-threshold"].says
 
 
+def test_a_threshold_that_no_random_pair_reaches_is_not_carried_over():
+    X, _, _ = topics(9)
+    c = gonio.check(X, was=turned(X), threshold=0.99)
+    assert c["carried-threshold"].state == "open"
+    assert "interval" not in c["carried-threshold"].data
+
+
 @pytest.mark.slow
 def test_the_interval_of_a_carried_threshold_holds_it():
     rng = np.random.default_rng(6)
@@ -125,7 +132,7 @@ def test_the_interval_of_a_carried_threshold_holds_it():
     for seed in range(300):
         some = rng.choice(20_000, 1500, replace=False)
         d = compare_tables(table_of(new[some]), table_of(old[some]), k=2, metric="cosine", sample=3, seed=seed)
-        t, _ = d.carried_threshold(0.7)
+        t, _, _ = d.carried_threshold(0.7)
         held += t.low <= truth <= t.high
     assert 0.92 <= held / 300 <= 0.98
 

@@ -19,7 +19,7 @@ from gonio.similarity.bootstrap import Interval
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-WHOLE, DRAWN = 1_000_000, 20_000  # up to so many pairs all are scored; otherwise at most so many are drawn
+WHOLE, DRAWN = 4_000_000, 20_000  # up to so many pairs all are scored; otherwise at most so many are drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +64,25 @@ def random_pairs(
     if queries is None and n < 2:
         raise GonioError("check: the table has one row with a direction, and so no pair; at least two are needed.")
     if whole and n * len(other) <= WHOLE:
-        if queries is None:
-            i, j = np.triu_indices(n, 1)
-        else:
-            i, j = (x.ravel() for x in np.indices((len(other), n)))
-        return RandomPairs(np.sort(pair_scores(other, documents, i, j, metric)), True, metric)
+        every = all_scores(other, documents, metric)
+        scores = every[np.triu_indices(n, 1)] if queries is None else every.ravel()
+        return RandomPairs(np.sort(scores), True, metric)
     order = rng.permutation(n)[:DRAWN]  # every document once: pairs that share none are independent
     if queries is None:
         i, j = order[: len(order) // 2], order[len(order) // 2 : len(order) // 2 * 2]
     else:
         i, j = rng.integers(0, len(other), len(order)), order
     return RandomPairs(np.sort(pair_scores(other, documents, i, j, metric)), False, metric)
+
+
+def all_scores(A: np.ndarray, B: np.ndarray, metric: str) -> Float[np.ndarray, "queries documents"]:
+    """The scores of all pairs, as `pair_scores` has them."""
+    A, B = ((unit(x) if metric == "cosine" else x).astype(np.float64) for x in (A, B))
+    S = A @ B.T
+    if metric != "l2":
+        return S
+    sizes = ((A * A).sum(axis=1)[:, None], (B * B).sum(axis=1))
+    return -np.sqrt(np.maximum(0, sizes[0] + sizes[1] - 2 * S))
 
 
 def pair_scores(A: np.ndarray, B: np.ndarray, i: np.ndarray, j: np.ndarray, metric: str) -> Float[np.ndarray, " pairs"]:

@@ -14,7 +14,8 @@
     int8            cosine of entries rounded to 255 steps of each dimension's range
     binary          cosine of signs
 
-What depends on the query alone is left out: it changes no order. So is query normalisation, which only does that.
+What depends on the query alone is left out: it changes no order. Query normalisation only does that, so it is tried on
+judged pairs of several queries alone.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.embeddings.row_survey import unit
-from gonio.remedies import Center, RemoveTopComponents, Whiten
+from gonio.remedies import Center, QueryNormalizer, RemoveTopComponents, Whiten
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -83,6 +84,13 @@ def remedy_scorers(rows: np.ndarray, Q: np.ndarray) -> list[Scorer]:
         code = f"remedy = gonio.remedies.{call}.fit(X); remedy.transform(X), remedy.transform(Q)"
         out.append(Scorer(name, unit(fitted.transform(Q)), lambda D, f=fitted: (unit(f.transform(D)), None), code))
     return [*out, *hub_scorers(Q)]
+
+
+def query_normalised(rows: np.ndarray, Q: np.ndarray) -> Scorer:
+    """(cos - mean) / spread of each query's own cosines: keeps its order, changes what one threshold means."""
+    fitted = QueryNormalizer().fit(np.asarray(rows, np.float32))
+    code = "remedy = gonio.remedies.QueryNormalizer().fit(X); scores = remedy.scores(Q, X)"
+    return Scorer("query-normalised", fitted.transform(Q), lambda D: (fitted.documents(D), None), code)
 
 
 def hub_scorers(Q: np.ndarray, k: int = NEAR) -> list[Scorer]:

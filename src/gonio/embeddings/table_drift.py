@@ -100,10 +100,11 @@ class TableDrift:
         wanted = _lists(self.new, metric_scorer("cosine", self.rows_new), self.k, self.here, self.asked)
         return mean_interval(shared_share(wanted, found), bounds=(0, 1))
 
-    def carried_threshold(self, threshold: float) -> tuple[Interval, Interval]:
-        """The new threshold that as many random pairs of documents reach, and their share, over resampled pairs.
+    def carried_threshold(self, threshold: float) -> tuple[Interval, Interval, int]:
+        """The new threshold that as many random pairs of documents reach, their share, and how many pairs there are.
 
-        With c of m pairs above the old threshold it lies between the new scores of rank c + 1 and c.
+        Both intervals are from resampled pairs. With c of m pairs above the old threshold the new one lies between the
+        new scores of rank c + 1 and c.
         """
         rng = np.random.default_rng(self.seed + 6)
         order = rng.permutation(len(self.here))[: 2 * PAIRS]
@@ -125,7 +126,7 @@ class TableDrift:
         low, high = np.quantile(ends[1:, 0], 0.025), np.quantile(ends[1:, 1], 0.975)
         low, high = sorted((sign * float(low), sign * float(high)))
         share = Interval(float(shares[0]), *(float(x) for x in np.quantile(shares[1:], [0.025, 0.975])))
-        return Interval(sign * float(ends[0].mean()), low, high), share
+        return Interval(sign * float(ends[0].mean()), low, high), share, half
 
 
 def linear_map(old: np.ndarray, new: np.ndarray) -> Float[np.ndarray, "more dim"]:

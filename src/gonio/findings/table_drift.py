@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from gonio.embeddings.table_drift import TableDrift, compare_tables
 from gonio.findings.finding import Finding
 from gonio.findings.table_subject import LISTED, ROWS, TableSubject, found, interval_words
 
+TOLD = 10  # pairs on either side of a threshold that is carried over
 KEPT = 0.9  # a mean share of kept neighbours surely below this is worth acting on
 
 
@@ -107,18 +109,23 @@ def _linear(s: TableSubject, d: TableDrift) -> Iterator[Finding]:
 
 def _threshold(s: TableSubject, d: TableDrift) -> Finding:
     assert s.threshold is not None
-    t, share = d.carried_threshold(s.threshold)
-    title = f"{s.threshold:g} there is {interval_words(t)} here, by equal false alarms"
-    says = f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%}) of random pairs of documents reach "
-    says += f"{s.threshold:g} in the old table."
-    data = {"interval": t.to_dict(), "share": share.to_dict()}
-    if share.value in (0, 1):
-        says += " No pair that was drawn tells more: the threshold lies outside of them."
+    t, share, pairs = d.carried_threshold(s.threshold)
+    above = round(share.value * pairs)
+    known = min(above, pairs - above) >= TOLD
+    data: dict[str, Any] = {"share": share.to_dict(), "pairs": pairs}
+    says = f"{above:,} of {pairs:,} random pairs of documents reach {s.threshold:g} in the old table"
+    if known:
+        title = f"{s.threshold:g} there is {interval_words(t)} here, by equal false alarms"
+        says += f": {share.value:.2%} ({share.low:.2%} to {share.high:.2%})."
+        data["interval"] = t.to_dict()
+    else:
+        title = f"{s.threshold:g} there cannot be carried over by false alarms"
+        says += f"; {TOLD} on either side are needed to tell its place here."
     if s.judged is not None:
-        says += _by_precision(s, t, data)
-    return found(
-        "carried-threshold", "drift", title, "fact", t.value, says, s.again(threshold=round(t.value, 3)), **data
-    )
+        says += _by_precision(s, t if known else None, data)
+    state, section, value = ("fact", "drift", t.value) if known else ("open", "drift", None)
+    do = s.again(threshold=round(t.value, 3) if known else s.threshold)
+    return found("carried-threshold", section, title, state, value, says, do, **data)
 
 
 def _by_precision(s: TableSubject, alarms, data) -> str:
@@ -143,11 +150,11 @@ def _by_precision(s: TableSubject, alarms, data) -> str:
         return f" Its precision there is {precision:.1%} on the judged pairs; no threshold here reaches that."
     t, (low, high) = sign * at.threshold.value, sorted((sign * at.threshold.low, sign * at.threshold.high))
     data["by_precision"] = {"value": t, "low": low, "high": high, "precision": precision}
+    says = f" By equal precision ({precision:.1%} there, on the judged pairs) it is {t:.3f} ({low:.3f} to {high:.3f})"
+    if alarms is None or low != low:
+        return says + "."
     apart = low > alarms.high or high < alarms.low
-    return (
-        f" By equal precision ({precision:.1%} there) it is {t:.3f} ({low:.3f} to {high:.3f}): the two "
-        f"{'disagree, and what users see is precision' if apart else 'are not shown to disagree'}."
-    )
+    return says + (": the two disagree." if apart else ": the two are not shown to disagree.")
 
 
 def _quality(s: TableSubject) -> Finding:

@@ -23,7 +23,7 @@ from gonio.embeddings.random_pairs import pair_scores
 from gonio.embeddings.relevance_judgements import Judgements, judgements_of
 from gonio.embeddings.retrieval_quality import RetrievalQuality, judged_queries, retrieval_quality
 from gonio.embeddings.sampling_intervals import mean_interval
-from gonio.embeddings.scorers import METRICS, Scorer, metric_scorer, remedy_scorers
+from gonio.embeddings.scorers import METRICS, Scorer, metric_scorer, query_normalised, remedy_scorers
 from gonio.findings.finding import Finding
 from gonio.findings.table_subject import TableSubject, found, interval_words
 
@@ -163,8 +163,7 @@ def _tried(
     says = (
         f"Difference of {what} to {metric}, measured over {over}, 95 % intervals from paired resamples of queries; "
         f"verdicts are "
-        f"corrected (Holm) for all {len(compared)} ways tried. {' '.join(parts)} Query normalisation keeps every "
-        f"query's order."
+        f"corrected (Holm) for all {len(compared)} ways tried. {' '.join(parts)}"
     )
     return found(
         "remedies",
@@ -199,7 +198,7 @@ def _pairs(s: TableSubject) -> Iterator[Finding]:
     if bad.any():
         raise GonioError(f"check: {int(bad.sum()):,} judged pairs name rows that are not finite; drop these pairs.")
     metrics = [metric_scorer(m, Q) for m in (s.metric, *(m for m in METRICS if m != s.metric))]
-    scorers = [*metrics, *remedy_scorers(s.survey.rows, Q)]
+    scorers = [*metrics, *remedy_scorers(s.survey.rows, Q), query_normalised(s.survey.rows, Q)]
     scores = {x.name: scores_of_pairs(x, at, rows) for x in scorers}
     scores["l2"] = pair_scores(Q, rows, at, np.arange(len(rows)), "l2")
     graded = len(np.unique(j.grade)) > 1
