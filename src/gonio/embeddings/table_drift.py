@@ -70,8 +70,8 @@ class TableDrift:
         """Whether one table is the other up to a rotation and lengths; None where the widths differ."""
         if self.rows_new.shape[1] != self.rows_old.shape[1]:
             return None
-        heads = (Head(x[:COMPARED], link="cosine") for x in (self.rows_new, self.rows_old))
-        return same_model(*heads)
+        new, old = (Head(x[:COMPARED], link="cosine") for x in (self.rows_new, self.rows_old))
+        return same_model(new, old)
 
     @cached_property
     def cka(self) -> tuple[float, float]:

@@ -203,7 +203,7 @@ def _cheaper(s: TableSubject) -> Iterator[Finding]:
     who = "queries" if s.asks is not None else "rows"
     told = "; ".join(f"{name} keeps {interval_words(x)}" for name, x in kept.items())
     says = f"Share of the top {s.size} by cosine that each copy keeps, over {len(base):,} {who}."
-    data = {"kept": {n: x.to_dict() for n, x in kept.items()}}
+    data: dict[str, Any] = {"kept": {n: x.to_dict() for n, x in kept.items()}}
     if s.qrels is not None and s.queries is not None and s.asks is not None:
         j = judgements_of(s.qrels, "qrels", s.queries, s.corpus)
         asked = judged_queries(j)
