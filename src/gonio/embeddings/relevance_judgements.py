@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
+class RelevanceJudgements:
     """Judged pairs by row: query, document and grade."""
 
     query: Int[np.ndarray, " pairs"]
@@ -39,19 +39,19 @@ class Judgements:
         """Whether a pair counts as a match: a grade above 0."""
         return self.grade > 0
 
-    def at_least(self, least: float) -> Judgements:
+    def at_least(self, least: float) -> RelevanceJudgements:
         """The same pairs, where only grades of at least this much are above 0."""
-        return Judgements(self.query, self.document, np.where(self.grade >= least, 1.0, 0.0))
+        return RelevanceJudgements(self.query, self.document, np.where(self.grade >= least, 1.0, 0.0))
 
 
-def judgements_of(source: Any, what: str, queries: EmbeddingTable, documents: EmbeddingTable) -> Judgements:
+def judgements_of(source: Any, what: str, queries: EmbeddingTable, documents: EmbeddingTable) -> RelevanceJudgements:
     """Read judgements and find their rows; an id that a table does not have is an error."""
     triples = _triples(source, what)
     if not triples:
         raise GonioError(f"check: {what} holds no judgement; lines of query, document and grade are needed.")
     names = [str(q) for q, _, _ in triples], [str(d) for _, d, _ in triples]
     query, document = named_rows(queries, names[0], what), named_rows(documents, names[1], what)
-    return Judgements(query, document, np.array([g for _, _, g in triples], np.float64))
+    return RelevanceJudgements(query, document, np.array([g for _, _, g in triples], np.float64))
 
 
 def _triples(source: Any, what: str) -> list[tuple[Any, Any, float]]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.embeddings.query_lists import QueryLists
-from gonio.embeddings.relevance_judgements import Judgements
+from gonio.embeddings.relevance_judgements import RelevanceJudgements
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -46,18 +46,18 @@ class RetrievalQuality:
         return {name: float(getattr(self, name).mean()) for name in MEASURES}
 
 
-def judged_queries(j: Judgements) -> Int[np.ndarray, " judged"]:
+def judged_queries(j: RelevanceJudgements) -> Int[np.ndarray, " judged"]:
     """The queries that have a relevant document, in order."""
     return np.unique(j.query[j.relevant])
 
 
 def retrieval_quality(
-    lists: QueryLists, j: Judgements, asked: np.ndarray, *, k: int = 10, gains: str = "linear"
+    lists: QueryLists, j: RelevanceJudgements, asked: np.ndarray, *, k: int = 10, gains: str = "linear"
 ) -> RetrievalQuality:
     """Judge the lists of the queries `asked`, one row each.
 
     >>> lists = QueryLists(np.array([[3, 1, 2]]), np.array([[3.0, 2.0, 1.0]], np.float32))
-    >>> j = Judgements(np.array([0, 0]), np.array([1, 4]), np.array([1.0, 1.0]))
+    >>> j = RelevanceJudgements(np.array([0, 0]), np.array([1, 4]), np.array([1.0, 1.0]))
     >>> retrieval_quality(lists, j, np.array([0]), k=3).means()["mrr"]
     0.5
     """

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numba import njit
 
 from gonio.core.errors import GonioError
 from gonio.embeddings.embedding_table import EmbeddingTable
@@ -82,6 +83,40 @@ def unit(X: np.ndarray) -> Float[np.ndarray, "rows dim"]:
     return (X / np.where(size > 0, size, 1)[:, None]).astype(np.float32)
 
 
+@njit(cache=True, nogil=True)
+def _look(
+    block: np.ndarray,
+    bits: np.ndarray,
+    keys: np.ndarray,
+    norms: np.ndarray,
+    constant: np.ndarray,
+    signs: np.ndarray,
+    total: np.ndarray,
+) -> None:
+    """Length, constancy and hashes of each row of a block; the unit rows are added to `total`."""
+    rows, dim = block.shape
+    for i in range(rows):
+        size, finite, same = 0.0, True, dim > 1
+        for j in range(dim):
+            v = block[i, j]
+            finite &= np.isfinite(v)
+            same &= v == block[i, 0]
+            size += np.float64(v) * np.float64(v)
+        first, second = np.uint64(0), np.uint64(0)
+        for j in range(dim):
+            h = np.uint64(0) if block[i, j] == 0 else np.uint64(bits[i, j])  # -0.0 is 0.0
+            h *= np.uint64(0x9E3779B97F4A7C15)
+            h ^= h >> np.uint64(29)
+            first += h * keys[j, 0]
+            second += h * keys[j, 1]
+        signs[i, 0], signs[i, 1] = first, second
+        norms[i] = np.sqrt(size) if finite else np.nan
+        constant[i] = finite and same and size > 0
+        if finite and size > 0:
+            for j in range(dim):
+                total[j] += block[i, j] / norms[i]
+
+
 def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -> RowSurvey:
     """Look at every row once."""
     n, d = table.shape
@@ -93,16 +128,8 @@ def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -
     total = np.zeros(d)
     for start, block in table.blocks():
         span = slice(start, start + len(block))
-        finite = np.isfinite(block).all(axis=1)
-        block = np.where(np.expand_dims(finite, 1), block, 0) + np.float32(0)  # -0.0 becomes 0.0
-        size = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
-        norms[span] = np.where(finite, size, np.nan)
-        constant[span] = finite & (size > 0) & (block == block[:, :1]).all(axis=1) & (d > 1)
-        bits = np.ascontiguousarray(block).view(np.uint32).astype(np.uint64)
-        bits *= np.uint64(0x9E3779B97F4A7C15)
-        bits ^= bits >> np.uint64(29)
-        signs[span] = bits @ keys
-        total += (block / np.where(size > 0, size, 1)[:, None]).sum(axis=0)
+        block = np.ascontiguousarray(block)
+        _look(block, block.view(np.uint32), keys, norms[span], constant[span], signs[span], total)
         a, b = np.searchsorted(drawn, [start, start + len(block)])
         kept[a:b] = block[drawn[a:b] - start]
     live = int((norms > 0).sum())

@@ -20,7 +20,7 @@ from gonio.embeddings.pair_judgements import compare_correlations, scores_of_pai
 from gonio.embeddings.paired_comparison import Compared, compare_paired
 from gonio.embeddings.query_lists import QueryLists, query_lists
 from gonio.embeddings.random_pairs import pair_scores
-from gonio.embeddings.relevance_judgements import Judgements, judgements_of
+from gonio.embeddings.relevance_judgements import RelevanceJudgements, judgements_of
 from gonio.embeddings.retrieval_quality import RetrievalQuality, judged_queries, retrieval_quality
 from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import METRICS, Scorer, metric_scorer, query_normalised, remedy_scorers
@@ -190,7 +190,7 @@ def _tried(
 def _pairs(s: TableSubject) -> Iterator[Finding]:
     """Judged pairs: agreement of scores with judgements, and thresholds."""
     asking = s.queries if s.queries is not None else s.corpus
-    j: Judgements = judgements_of(s.judged, "judged", asking, s.corpus)
+    j: RelevanceJudgements = judgements_of(s.judged, "judged", asking, s.corpus)
     names, at = np.unique(j.query, return_inverse=True)
     Q = asking.take(names)
     rows = s.corpus.take(j.document)

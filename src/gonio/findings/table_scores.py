@@ -85,7 +85,7 @@ def shape(s: TableSubject) -> Iterator[Finding]:
     )
     if not s.several:
         return
-    base = s.lists["few cosine"].near
+    base = s.lists["cosine"].near[s.few]
     kept = {m: mean_interval(shared_share(base, s.lists[f"few {m}"].near), bounds=(0, 1)) for m in METRICS[1:]}
     who = "queries" if s.asks is not None else "rows"
     asked = f"{len(base):,} {who}{' drawn at random, estimated' if s.estimated or len(base) < len(s.asked) else ''}"

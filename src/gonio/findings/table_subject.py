@@ -111,10 +111,10 @@ class TableSubject:
         too much, and for some rows ("rows").
         """
         scorers = [metric_scorer(m, self.asking) for m in dict.fromkeys(("cosine", self.metric))]
-        scorers += [replace(metric_scorer(m, self.asking[self.few]), name=f"few {m}") for m in METRICS]
+        scorers += [replace(metric_scorer(m, self.asking[self.few]), name=f"few {m}") for m in METRICS[1:]]
         own = {} if self.asks is not None else {s.name: self.asked for s in scorers}
         if self.asks is None:
-            own |= {f"few {m}": self.asked[self.few] for m in METRICS}
+            own |= {f"few {m}": self.asked[self.few] for m in METRICS[1:]}
         else:
             rng = np.random.default_rng(self.seed + 3)
             own["rows"] = _drawn(rng, self.survey.which, min(self.sample or ROWS, ROWS))
