@@ -71,6 +71,34 @@ def test_two_pipelines_in_one_table_are_seen_by_their_lengths():
     assert gonio.check(X)["mixed-lengths"].state == "warning"
 
 
+def test_two_groups_of_directions_are_told_and_one_is_not():
+    X, Q = clean(10)
+    X[:90, 0] += 40
+    X[90:, 0] -= 40
+    c = gonio.check(X, Q)
+    assert c["two-groups"].value == pytest.approx(0.3)
+    assert c["two-groups"].state == "fact"
+    tried(c, X, Q)
+    assert "two-groups" not in gonio.check(clean(10)[0])
+
+
+def test_lengths_that_follow_frequency_are_measured(tmp_path):
+    X, _ = clean(11)
+    seen = np.arange(1, 301)
+    X *= seen[:, None]
+    c = gonio.check(X, frequencies=seen)
+    assert c["length-frequency"].value > 0.9
+    assert c["length-frequency"].data["interval"]["low"] <= c["length-frequency"].value
+    other = gonio.check(X, frequencies={str(i): float(v) for i, v in enumerate(seen)})
+    assert other["length-frequency"].value == c["length-frequency"].value
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "f.txt").write_text("\n".join(map(str, seen)))
+    line = ["check", str(tmp_path / "x.npy"), "--frequencies", str(tmp_path / "f.txt")]
+    assert "lengths with the numbers given is" in CliRunner().invoke(main, line).output
+    with pytest.raises(GonioError, match="one entry per row"):
+        gonio.check(X, frequencies=[1, 2])
+
+
 def test_an_offset_is_measured_exactly():
     X, _ = clean(4)
     X += 3

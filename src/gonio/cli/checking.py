@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gonio.cli.model import frequencies_of, frequencies_option
 from gonio.cli.output import json_option, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.core.progress import Bar
@@ -33,6 +34,7 @@ from gonio.report.text import printable
     help="Of nDCG: grade, or 2^grade - 1.",
 )
 @click.option("--cheaper", is_flag=True, help="Also: what truncated, int8 and binary copies would cost.")
+@frequencies_option
 @click.option("--column", metavar="NAME", help="The column, field or entry that holds the embeddings.")
 @click.option("--id", metavar="NAME", help="The column or field that names the rows.")
 @click.option(
@@ -62,7 +64,7 @@ from gonio.report.text import printable
     metavar="KEYS",
     help="End with code 1 if one of these findings is a warning: hubs,threshold,... or any.",
 )
-def check(corpus, queries, top, html, json_to, fail_on, **options) -> None:
+def check(corpus, queries, top, html, json_to, fail_on, frequencies, **options) -> None:
     """Check a table of embeddings: wrong rows, what a score means, hubs, and, given judgements, what helps.
 
     CORPUS is a .npy, .npz, .parquet, .arrow, .csv, .jsonl or .safetensors file, word vectors, a faiss index, or a
@@ -72,6 +74,7 @@ def check(corpus, queries, top, html, json_to, fail_on, **options) -> None:
     from gonio.report import checked as report
 
     keys = [] if fail_on is None else [x.strip() for x in fail_on.split(",") if x.strip()]
+    options["frequencies"] = frequencies_of(frequencies, "check")
     with Bar("check") as bar:
         result = ask(corpus, queries, k=top, fail_on=keys, on_block=bar, **options)
     quiet = tell(lambda: report.check(result), result.to_dict, json_to)

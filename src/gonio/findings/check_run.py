@@ -130,6 +130,7 @@ def check(
     precision: float = 0.9,
     gains: str = "linear",
     cheaper: bool = False,
+    frequencies: Any = None,
     metric: str = "cosine",
     threshold: float | None = None,
     false_alarms: float = 0.01,
@@ -156,6 +157,7 @@ def check(
     precision : the precision that the threshold from judgements is to have
     gains : of nDCG: "linear" (the grade) or "exponential" (2^grade - 1)
     cheaper : also what truncated, int8 and binary copies of the table would cost
+    frequencies : a number for each row (how often it occurs, how long its text is), or by id: do lengths follow it?
     metric : how documents are ordered: cosine, dot or l2
     threshold : a score (for l2 a distance) in use
     false_alarms : the share of random pairs that a threshold may let through
@@ -205,6 +207,7 @@ def check(
         was=old,
         was_queries=old_queries,
         cheaper=cheaper,
+        frequencies=frequencies,
         relevant=relevant,
         precision=precision,
         gains=gains,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gonio.embeddings.row_survey import unit
 from gonio.embeddings.sampling_intervals import share_interval
 from gonio.embeddings.two_parts import two_parts
 from gonio.findings.finding import Finding, counted
@@ -23,6 +24,7 @@ def rows(s: TableSubject) -> Iterator[Finding]:
     if s.several:
         yield from _near_copies(s)
     yield from _two_pipelines(s, n)
+    yield from _two_groups(s)
 
 
 def _wrong(s: TableSubject, n: int) -> Iterator[Finding]:
@@ -134,3 +136,28 @@ def _two_pipelines(s: TableSubject, n: int) -> Iterator[Finding]:
     else:
         says = "The lengths of the rows do not fall into two parts."
         yield found("mixed-lengths", "rows", "one kind of lengths", "fine", units, says, "np.linalg.norm(X, axis=1)")
+
+
+def _two_groups(s: TableSubject) -> Iterator[Finding]:
+    """Do the directions of the sampled rows fall into two parts along their first principal direction?"""
+    U = unit(s.survey.rows).astype(np.float64)
+    U -= U.mean(axis=0)
+    if len(U) < 20:
+        return
+    some = U[:: max(1, len(U) // 1000)]
+    along = U @ np.linalg.svd(some, full_matrices=False)[2][0]
+    parts = two_parts(along)
+    if parts is None or not parts.found:
+        return
+    yield found(
+        "two-groups",
+        "rows",
+        f"the rows form two groups along one direction, the smaller with {parts.share:.1%} of them",
+        "fact",
+        parts.share,
+        f"Seen in {len(U):,} rows; the groups are {parts.apart:.1f} spreads apart. Two models or prompts in one "
+        f"table look like "
+        f"this, and so do two languages or two topics.",
+        "part = X @ np.linalg.svd(X[:2000] - X[:2000].mean(axis=0))[2][0]",
+        apart=parts.apart,
+    )

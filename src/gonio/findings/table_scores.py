@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+from scipy.stats import rankdata
 
+from gonio.core import checks
+from gonio.embeddings.embedding_table import named_rows
 from gonio.embeddings.query_lists import shared_share
 from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import METRICS
 from gonio.findings.finding import Finding
 from gonio.findings.table_subject import TableSubject, found, interval_words
+from gonio.similarity.bootstrap import Interval, correlation_intervals
 
 CROWDED = 0.5  # mean cosine of random pairs from which common thresholds tell nothing
 SIDE = {"cosine": "a cosine of", "dot": "a product of", "l2": "a distance of at most"}
@@ -83,6 +87,8 @@ def shape(s: TableSubject) -> Iterator[Finding]:
         quantiles=[float(low), float(middle), float(high)],
         unit=unit,
     )
+    if s.frequencies is not None:
+        yield _frequency(s)
     if not s.several:
         return
     base = s.lists["cosine"].near[s.few]
@@ -120,6 +126,34 @@ def shape(s: TableSubject) -> Iterator[Finding]:
         "X0 = gonio.remedies.Center().fit_transform(X)",
         threshold=CROWDED,
         effective_rank=rank,
+    )
+
+
+def _frequency(s: TableSubject) -> Finding:
+    """Do lengths carry how often a document occurs, or how long its text is?"""
+    given = s.frequencies
+    if isinstance(given, Mapping):
+        rows = named_rows(s.corpus, [str(x) for x in given], "frequencies")
+        numbers = checks.vector(list(given.values()), "check", "frequencies", per="row")
+    else:
+        rows, numbers = np.arange(len(s.corpus)), checks.vector(given, "check", "frequencies", len(s.corpus), per="row")
+    norms = s.survey.norms[rows]
+    known = norms > 0
+    x, y = rankdata(norms[known]), rankdata(numbers[known])
+    if len(x) < 10 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        says = "Ten rows or more with lengths and numbers that differ are needed."
+        return found("length-frequency", "open", "lengths and numbers were not compared", "open", None, says, s.again())
+    low, high = correlation_intervals(x[:, None], y[:, None], seed=s.seed)
+    r = Interval(float(np.corrcoef(x, y)[0, 1]), float(low[0]), float(high[0]))
+    return found(
+        "length-frequency",
+        "shape",
+        f"Spearman's correlation of lengths with the numbers given is {interval_words(r)}",
+        "fact",
+        r.value,
+        f"Measured over {len(x):,} rows, which were resampled. By dot product, rows that are longer win more often.",
+        "X = gonio.remedies.Normalize().fit_transform(X)",
+        interval=r.to_dict(),
     )
 
 

@@ -48,6 +48,7 @@ class TableSubject:
     precision: float = 0.9
     gains: str = "linear"
     cheaper: bool = False
+    frequencies: Any = None
     progress: Progress | None = field(default=None)
 
     @cached_property
