@@ -35,7 +35,7 @@ def _wrong(s: TableSubject, n: int) -> Iterator[Finding]:
             "constant-rows",
             np.flatnonzero(s.survey.constant),
             "constant",
-            "hold one number in every dimension, which no model puts out for a text",
+            "hold one number in every dimension, which is what a placeholder looks like",
         ),
     )
     bad = {key: where for key, where, _, _ in kinds if len(where)}

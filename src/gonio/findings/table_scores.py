@@ -70,11 +70,15 @@ def shape(s: TableSubject) -> Iterator[Finding]:
     norms = s.survey.norms[s.survey.norms > 0]
     low, middle, high = np.quantile(norms, [0.05, 0.5, 0.95])
     unit = bool((np.abs(norms - 1) < 1e-3).all())
-    title = "all rows have length 1" if unit else f"lengths {low:.3g} to {high:.3g} (5 % to 95 %), median {middle:.3g}"
-    says = (
-        "Cosine and dot product of these rows are one number."
+    title = (
+        "all rows have length 1, to a thousandth"
         if unit
-        else "Cosine ignores these lengths, the dot product multiplies by them, l2 prefers the short ones."
+        else f"lengths {low:.3g} to {high:.3g} (5 % to 95 %), median {middle:.3g}"
+    )
+    says = (
+        "Cosine and dot product of these rows agree to about that."
+        if unit
+        else "Cosine ignores these lengths, the dot product multiplies by them, l2 takes off their squares."
     )
     yield found(
         "lengths",
