@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as typing has it, whose import takes longer than all of
 if TYPE_CHECKING:
     from typing import Any
 
-    from gonio import diagnostics, factors, remedies, similarity
+    from gonio import diagnostics, embeddings, factors, remedies, similarity
     from gonio.ask.padding import Padded, pad
     from gonio.ask.precision import PrecisionAudit, precision_audit
     from gonio.ask.questions import CanLabel, can_label, can_labels, can_rank, can_top
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
     from gonio.core.source import Source
     from gonio.core.states import States
-    from gonio.findings import Alike, Audit, Finding, alike, audit
+    from gonio.findings import Alike, Audit, Check, Finding, alike, audit, check
     from gonio.gauge import (
         Canonical,
         Canonicalised,
@@ -60,6 +60,7 @@ __all__ = [
     "Canonicalised",
     "Certificate",
     "CertificateError",
+    "Check",
     "Dialled",
     "Finding",
     "GonioError",
@@ -95,8 +96,10 @@ __all__ = [
     "can_win",
     "canonical",
     "canonicalise",
+    "check",
     "diagnostics",
     "dial",
+    "embeddings",
     "factors",
     "fragility",
     "gauge_of",
@@ -120,6 +123,7 @@ _ROOMS = (
     "ask",
     "core",
     "diagnostics",
+    "embeddings",
     "explorer",
     "factors",
     "files",
@@ -195,9 +199,11 @@ _LATER = {
     "gonio.findings": (
         "Alike",
         "Audit",
+        "Check",
         "Finding",
         "alike",
         "audit",
+        "check",
     ),
     "gonio.listing.label_set_list": (
         "LabelSets",

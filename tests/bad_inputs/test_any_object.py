@@ -72,3 +72,15 @@ def test_a_saved_table_comes_back_as_it_was(tmp_path_factory, table):
     for i, row in enumerate(table.tolist()):
         naive.setdefault(tuple(v + 0.0 for v in row), []).append(i)
     assert twins == {tuple(g) for g in naive.values() if len(g) > 1}
+
+
+@calm
+@given(anything, anything, anything, anything)
+@pytest.mark.filterwarnings("ignore")
+def test_check_answers_anything(corpus, queries, was, qrels):
+    try:
+        found = gonio.check(corpus, queries, was=was, qrels=qrels)
+    except GonioError as e:
+        assert "\n" not in str(e)
+    else:
+        assert found.to_json()

@@ -23,6 +23,7 @@ FLOORS = {
     "listing": 6,
     "factors": 6,
     "diagnostics": 6,
+    "embeddings": 6,
     "findings": 7,
     "report": 8,
     "explorer": 8,

@@ -137,7 +137,15 @@ def given(command: click.Command, read: click.Parameter, out: click.Parameter, m
         elif p is out:
             text = to
         elif p.required:
-            text = {"cosine": "0", "to": "9", "models": "a", "out": str(Path(model).parent / "another")}[str(p.name)]
+            text = {
+                "cosine": "0",
+                "to": "9",
+                "models": "a",
+                "corpus": "a",
+                "remedy": "a",
+                "source": "a",
+                "out": str(Path(model).parent / "another"),
+            }[str(p.name)]
         else:
             continue
         if isinstance(p, click.Argument):

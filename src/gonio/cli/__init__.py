@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
+from gonio.cli.applying import apply
 from gonio.cli.auditing import alike, audit
+from gonio.cli.checking import check
 from gonio.cli.diagnosing import diagnose
 from gonio.cli.exploring import explore
 from gonio.cli.factor_models import factors
@@ -65,6 +67,7 @@ def main(unpack_limit: float) -> None:
 _ASK = (
     info,
     audit,
+    check,
     alike,
     similar,
     alike_inputs,
@@ -78,6 +81,6 @@ _ASK = (
     can_label,
     patterns,
 )
-_DO = (states, canonicalise, dial, compare, verify, pad, factors, explore, reproduce)
+_DO = (states, apply, canonicalise, dial, compare, verify, pad, factors, explore, reproduce)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

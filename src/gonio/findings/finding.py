@@ -26,6 +26,16 @@ SECTIONS = {
     "open": "What was not decided",
 }
 
+TABLE_SECTIONS = {
+    "rows": "Rows that are wrong",
+    "meaning": "What a score means here",
+    "shape": "Lengths and offset",
+    "hubs": "Hubs",
+    "judged": "Judged quality",
+    "drift": "Drift",
+    "open": "What was not decided",
+}
+
 STATES: dict[State, str] = {
     "fact": "determined by the model",
     "convention": "not determined: another value describes the same model",
@@ -96,7 +106,7 @@ class Finding:
     """What one question found.
 
     key          stable name, for --fail-on and for programs
-    section      one of SECTIONS
+    section      one of SECTIONS, or of TABLE_SECTIONS for a table of embeddings
     title        the finding in one line
     state        fact, convention, fine, warning or open
     value        the number (or text) found
@@ -119,7 +129,7 @@ class Finding:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        assert self.section in SECTIONS
+        assert self.section in SECTIONS or self.section in TABLE_SECTIONS
         assert self.state in STATES
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
 

@@ -1,0 +1,140 @@
+"""One pass over a table: which rows are wrong, how long all are, which are equal, and a sample of them.
+
+The mean cosine of all pairs of n unit rows needs no pairs:  (|sum u|^2 - n) / (n (n - 1)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from gonio.core.errors import GonioError
+from gonio.embeddings.embedding_table import EmbeddingTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int, UInt64
+
+SAMPLE = 20_000  # rows kept for pairs, moments and remedies
+
+
+@dataclass(frozen=True, eq=False)
+class RowSurvey:
+    """What one pass saw.
+
+    norms        length of each row; NaN where it is not finite
+    constant     rows whose entries are all one number, other than 0
+    signs        two 64-bit hashes of each row: equal rows have equal ones
+    mean_cosine  of all pairs of rows with a direction
+    which, rows  a random sample of the rows with a direction
+    """
+
+    norms: Float[np.ndarray, " rows"]
+    constant: Bool[np.ndarray, " rows"]
+    signs: UInt64[np.ndarray, "rows 2"]
+    mean_cosine: float
+    which: Int[np.ndarray, " some"]
+    rows: Float[np.ndarray, "some dim"]
+
+    def __post_init__(self) -> None:
+        for a in (self.norms, self.constant, self.signs, self.which, self.rows):
+            a.flags.writeable = False
+
+    @property
+    def not_finite(self) -> Int[np.ndarray, " bad"]:
+        """Rows with a NaN or an infinity."""
+        return np.flatnonzero(~np.isfinite(self.norms))
+
+    @property
+    def empty(self) -> Int[np.ndarray, " bad"]:
+        """Rows of zeros."""
+        return np.flatnonzero(self.norms == 0)
+
+    @cached_property
+    def groups(self) -> tuple[Int[np.ndarray, " members"], ...]:
+        """Rows that are equal, those with the most copies first; empty rows are left out."""
+        live = np.flatnonzero(self.norms > 0)
+        s = self.signs[live]
+        order = np.lexsort((live, s[:, 1], s[:, 0]))
+        new = np.ones(len(order), bool)
+        new[1:] = (s[order[1:]] != s[order[:-1]]).any(axis=1)
+        starts = np.flatnonzero(new)
+        sizes = np.diff(np.append(starts, len(order)))
+        several = np.flatnonzero(sizes > 1)
+        several = several[np.argsort(-sizes[several], kind="stable")]
+        return tuple(live[order[starts[g] : starts[g] + sizes[g]]] for g in several)
+
+    @cached_property
+    def effective_rank(self) -> float:
+        """(tr C)^2 / tr C^2 of the covariance C of the sampled unit rows: how many directions they use."""
+        U = unit(self.rows[:: max(1, len(self.rows) // 5000)]).astype(np.float64)
+        U -= U.mean(axis=0)
+        C = U.T @ U
+        return float(np.trace(C) ** 2 / max((C * C).sum(), 1e-300))
+
+
+def unit(X: np.ndarray) -> Float[np.ndarray, "rows dim"]:
+    """Rows divided by their lengths, in float32; zero rows stay zero."""
+    X = np.asarray(X, np.float32)
+    size = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    return (X / np.where(size > 0, size, 1)[:, None]).astype(np.float32)
+
+
+@njit(cache=True, nogil=True)
+def _look(
+    block: np.ndarray,
+    bits: np.ndarray,
+    keys: np.ndarray,
+    norms: np.ndarray,
+    constant: np.ndarray,
+    signs: np.ndarray,
+    total: np.ndarray,
+) -> None:
+    """Length, constancy and hashes of each row of a block; the unit rows are added to `total`."""
+    rows, dim = block.shape
+    for i in range(rows):
+        size, finite, same = 0.0, True, dim > 1
+        for j in range(dim):
+            v = block[i, j]
+            finite &= np.isfinite(v)
+            same &= v == block[i, 0]
+            size += np.float64(v) * np.float64(v)
+        first, second = np.uint64(0), np.uint64(0)
+        for j in range(dim):
+            h = np.uint64(0) if block[i, j] == 0 else np.uint64(bits[i, j])  # -0.0 is 0.0
+            h *= np.uint64(0x9E3779B97F4A7C15)
+            h ^= h >> np.uint64(29)
+            first += h * keys[j, 0]
+            second += h * keys[j, 1]
+        signs[i, 0], signs[i, 1] = first, second
+        norms[i] = np.sqrt(size) if finite else np.nan
+        constant[i] = finite and same and size > 0
+        if finite and size > 0:
+            for j in range(dim):
+                total[j] += block[i, j] / norms[i]
+
+
+def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -> RowSurvey:
+    """Look at every row once."""
+    n, d = table.shape
+    rng = np.random.default_rng(seed)
+    drawn = np.sort(rng.choice(n, min(n, sample), replace=False))
+    kept = np.empty((len(drawn), d), np.float32)
+    norms, constant, signs = np.empty(n), np.zeros(n, bool), np.empty((n, 2), np.uint64)
+    keys = np.random.default_rng(64).integers(0, 2**63, (d, 2), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    total = np.zeros(d)
+    for start, block in table.blocks():
+        span = slice(start, start + len(block))
+        block = np.ascontiguousarray(block)
+        _look(block, block.view(np.uint32), keys, norms[span], constant[span], signs[span], total)
+        a, b = np.searchsorted(drawn, [start, start + len(block)])
+        kept[a:b] = block[drawn[a:b] - start]
+    live = int((norms > 0).sum())
+    if live == 0:
+        raise GonioError(f"check: no row of {table.name} is finite and other than zero; there is nothing to compare.")
+    mean = float((total @ total - live) / (live * (live - 1))) if live > 1 else float("nan")
+    ok = norms[drawn] > 0
+    return RowSurvey(norms, constant, signs, mean, drawn[ok], kept[ok])

@@ -1,0 +1,67 @@
+"""Documents that are in too many lists, and documents in none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gonio.embeddings.query_hubs import query_hubs
+from gonio.findings.finding import Finding, counted
+from gonio.findings.table_subject import LISTED, TableSubject, found
+
+
+def hubs(s: TableSubject) -> Iterator[Finding]:
+    """Count lists; with queries also what corrections for hubs do to the counts."""
+    if not s.several:
+        return
+    h = s.hubs
+    who = "queries" if s.asks is not None else "rows"
+    busiest, share = h.worst, h.counts[h.worst] / h.queries
+    bad = h.hubs
+    name = s.named([busiest])[0]
+    corrected = {}
+    by_cosine = ""
+    if s.metric != "cosine" and len(bad):
+        other = query_hubs(s.lists["cosine"].near, len(s.corpus))
+        by_cosine = f" By cosine the busiest document is in {int(other.counts.max()):,}."
+    for way in ("CSLS", "local scaling"):
+        if way in s.lists:
+            other = query_hubs(s.lists[way].near, len(s.corpus))
+            corrected[way] = {"most": int(other.counts.max()), "unfound": other.unfound[0]}
+    with_ = "; ".join(f"with {w} in {x['most']:,}, and {x['unfound']:.1%} are in none" for w, x in corrected.items())
+    drawn = f" drawn at random from {len(s.asks) if s.asks is not None else len(s.corpus):,}" if s.estimated else ""
+    order = np.argsort(-h.counts, kind="stable")[:LISTED]
+    do = s.again(qrels="qrels.txt") if s.asks is not None else 'found["hubs"].data["busiest"]'
+    yield found(
+        "hubs",
+        "hubs",
+        f"{counted(len(bad), 'document')} crowd{'s' if len(bad) == 1 else ''} the lists; {name} is in "
+        f"{h.counts[busiest]:,} "
+        f"of {h.queries:,} ({share:.1%})",
+        "warning" if len(bad) else "fine",
+        int(h.counts[busiest]),
+        f"Lists of the {h.k} best by {s.metric}, of {h.queries:,} {who}{drawn}. A document is in {h.expected:.2f} on "
+        f"average; "
+        f"if lists were random, none would be in more than {h.chance:,} (but for one table in a thousand)."
+        + by_cosine
+        + (f" The busiest document is {with_}." if with_ else "")
+        + " Whether a correction finds more of what users want, only judgements can tell.",
+        do,
+        threshold=h.chance,
+        corrected=corrected,
+        busiest=[{"id": i, "lists": int(c)} for i, c in zip(s.named(order), h.counts[order], strict=True) if c > 0],
+    )
+    seen, chance = h.unfound
+    yield found(
+        "unfound",
+        "hubs",
+        f"{seen:.1%} of the documents are in no list; of random lists {chance:.1%} would be",
+        "fact",
+        seen,
+        f"{h.queries:,} lists of {h.k} can hold at most {min(1.0, h.queries * h.k / len(s.corpus)):.1%} of the "
+        f"{len(s.corpus):,} documents; more {who} find more.",
+        'found["unfound"].data["ids"]',
+        chance=chance,
+        ids=s.named(np.flatnonzero(h.counts == 0)),
+    )
