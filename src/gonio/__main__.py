@@ -39,7 +39,10 @@ def main() -> NoReturn:
         _answer(heeded, _end_at_once)
         code = _told(_received[-1]) if _received else _explained(e)
     _answer(heeded, _end_at_once)
-    sys.exit(_flushed(code))
+    code = _flushed(code)
+    # All is said and written: what Python does to end itself would answer a signal by dying of it.
+    _answer(heeded, SIG_IGN)
+    sys.exit(code)
 
 
 def _answer(heeded: list[int], handler: Callable[[int, FrameType | None], Any]) -> None:
