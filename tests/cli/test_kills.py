@@ -121,6 +121,9 @@ CASES = {
     "direction --csv": ([M, "v.npy"], is_table),
     "alike-inputs --json": ([M, "--embeddings", "u.npy"], is_json),
     "alike-inputs --csv": ([M, "--embeddings", "u.npy"], is_table),
+    "check --json": (["t.npy"], is_json),
+    "check --html": (["t.npy"], is_page),
+    "apply --json": (["r.npz", "t.npy", "applied.npy"], is_json),
     "reproduce --out": (["zhou-2022"], is_json),
     "reproduce --json": (["grivas-2024"], is_json),
 }
@@ -147,6 +150,8 @@ def place(tmp_path, monkeypatch):
     np.save("u.npy", rng.standard_normal((20, 3)))
     np.save("i.npy", rng.standard_normal((9, 3)))
     np.save("v.npy", np.arange(3.0))
+    np.save("t.npy", rng.standard_normal((60, 5)).astype(np.float32))
+    gonio.remedies.Center().fit(np.load("t.npy")).save("r.npz")
     Path("sets").write_text("a\tb\nc\n")
     (tmp_path / "out").mkdir()
     return tmp_path
