@@ -233,7 +233,7 @@ PARSERS = {
         texts(json.dumps(LABELS), json.dumps(TOKENIZER)), lambda path: load(PACKED["model"], labels=path), "x.json",
     ),
     "frequencies": Parser(texts("".join(f"{x}\t{k + 1}\n" for k, x in enumerate(LABELS)), "1\n" * 9), lengths, "x.txt"),
-    "pairs": Parser(texts("t0\tt1\n#2\t#3\n"), lambda path: options.pairs_of(str(path), PROOF_HEAD, "audit"), "x.txt"),
+    "pairs": Parser(texts("0\t1\n#2\t#3\n"), lambda path: options.pairs_of(str(path), PROOF_HEAD, "audit"), "x.txt"),
 }  # fmt: skip
 PACKED: dict[str, Any] = {}  # what some parsers need beside the fuzzed file
 

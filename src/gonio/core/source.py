@@ -22,6 +22,7 @@ class Source:
     turned: bool = False  # the table is stored (dim, labels)
     tied: bool = False  # the model reads the same table as its input embeddings
     factor: float = 1.0  # rows are read times this
+    fed_by: tuple[str, int] | None = None  # in a graph: the tensor that the rows multiply, and the axis of its features
     typed: str = ""  # how a command line names this model, options included; empty where none did
 
     def __post_init__(self) -> None:

@@ -34,10 +34,10 @@ def states_of_onnx(
         import onnxruntime
     except ImportError as e:
         raise missing_extra("states", str(e.name), "onnx") from None
-    features = head.source.tensors.get("features") if head.source else None
-    if not features:
+    features = head.source.fed_by if head.source else None
+    if features is None:
         raise GonioError(f"states: the table read from {place} is multiplied by no features, so no state reaches it.")
-    run = _Run(onnx, onnxruntime, Path(place), head, str(features))
+    run = _Run(onnx, onnxruntime, Path(place), head, features)
     run.must_take(feed)
     F, where, stopped = collected(run.batches(feed), most, len(next(iter(feed.values()))), out, on_batch)
     about: dict[str, Any] = {
@@ -53,10 +53,9 @@ def states_of_onnx(
 class _Run:
     """The graph with one more output, and what its own outputs say of the head."""
 
-    def __init__(self, onnx: Any, onnxruntime: Any, place: Path, head: Head, features: str) -> None:
-        assert head.source is not None
-        self.head, self.features = head, features
-        self.axis = int(head.source.tensors.get("features axis", "-1"))
+    def __init__(self, onnx: Any, onnxruntime: Any, place: Path, head: Head, fed_by: tuple[str, int]) -> None:
+        self.head, (features, self.axis) = head, fed_by
+        self.features = features
         self.difference, self.checked = 0.0, 0
         try:
             model = onnx.load_model(place)

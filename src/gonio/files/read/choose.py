@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from gonio.core.errors import GonioError, LoadError, MissingExtraError
@@ -90,6 +91,8 @@ def _guarded(reader, path: Path, tensor: str | None, kind: str) -> Draft:
     except RecursionError:
         raise LoadError(f"load: {path} cannot be read as {kind}: it is nested too deeply; write it anew.") from None
     except Exception as e:
+        if isinstance(e, OSError) and e.errno == errno.ENOMEM:
+            raise MemoryError from None  # a lack of memory says nothing of the file
         why = " ".join(str(e).split())[:200] or "no reason given"
         raise LoadError(
             f"load: {path} cannot be read as {kind} ({type(e).__name__}: {why}); it is damaged or of another kind."

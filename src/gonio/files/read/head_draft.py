@@ -38,6 +38,7 @@ class Draft:
     tied: bool = False
     offset_in: str | None = None
     factor: float = 1.0
+    fed_by: tuple[str, int] | None = None
 
     def decide(self, part: str, why: str, *, assumed: bool = False) -> None:
         """Note why a part is as it is, and whether that was a guess."""
@@ -81,6 +82,7 @@ class Draft:
             turned=self.turned,
             tied=self.tied,
             factor=self.factor,
+            fed_by=self.fed_by,
         )
         return Head(
             self.rows,

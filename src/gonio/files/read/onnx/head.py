@@ -57,9 +57,8 @@ def draft(path: Path, tensor: str | None) -> Draft:
     out.decide("link", found.seen.said, assumed=not found.seen.link)
     out.decide("inputs", why + (measured(graph, p.x, p.axis, dim) if guess else ""), assumed=guess)
     out.labels, out.decided["labels"] = labels_of(graph, n, p.node)
-    out.tensors = {"W": weight.name, "features": p.x, "features axis": str(p.axis)} | (
-        {"bias": found.bias} if bias is not None and found.bias else {}
-    )
+    out.fed_by = (p.x, p.axis)
+    out.tensors = {"W": weight.name} | ({"bias": found.bias} if bias is not None and found.bias else {})
     out.bytes_read = graph.bytes_read
     return out
 
