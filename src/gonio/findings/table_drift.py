@@ -16,7 +16,7 @@ from gonio.embeddings.retrieval_quality import judged_queries, retrieval_quality
 from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import cheaper_scorers, metric_scorer
 from gonio.embeddings.table_drift import TableDrift, compare_tables
-from gonio.findings.finding import Finding
+from gonio.findings.finding import Finding, counted
 from gonio.findings.table_subject import LISTED, ROWS, TableSubject, found, interval_words
 
 TOLD = 10  # pairs on either side of a threshold that is carried over
@@ -94,7 +94,7 @@ def _linear(s: TableSubject, d: TableDrift) -> Iterator[Finding]:
     do = "M = gonio.embeddings.linear_map(old, X); Q = gonio.embeddings.apply_map(M, old[:10])"
     if found_ is None:
         rest = len(d.here) - len(d.asked)
-        says = f"{rest:,} documents that did not ask are left; a map of width {d.old.shape[1]} needs twice as many. "
+        says = f"{counted(rest, 'document')} of both tables did not ask and could teach it, which is too few. "
         says += "Ask with a smaller sample, or give more documents."
         yield found("linear-map", "open", "no linear map was fitted", "open", None, says, do)
         return
