@@ -15,10 +15,9 @@ import numpy as np
 from gonio.ask.decide import Question, decide
 from gonio.ask.verdict import Verdict
 from gonio.core import checks
-from gonio.core.blas_pool import one_blas_thread
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
-from gonio.core.parallel import in_threads, spans
+from gonio.core.parallel import in_threads, one_blas_thread, spans
 from gonio.core.readable_label import quoted
 from gonio.proofs.certificate_base import Certificate
 from gonio.proofs.comparisons import Impossible, Open, Possible

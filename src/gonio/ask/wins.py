@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from gonio.ask.candidates import Candidates, candidates_of
 from gonio.ask.loop import first_verified
@@ -355,8 +354,7 @@ def _claims(head: Head, candidates: Candidates, proposals: Proposals, which: np.
     """The proofs that candidates never win, a thread each: they are many small matrices."""
     head.digest  # noqa: B018  computed once, before threads ask for it
     head.equals(0)
-    with threadpool_limits(1, "blas"):
-        return in_threads(lambda c: _never(head, candidates, proposals, int(c)), which.tolist())
+    return in_threads(lambda c: _never(head, candidates, proposals, int(c)), which.tolist())
 
 
 def _more_claims(

@@ -5,26 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy.linalg.cython_lapack  # noqa: F401  compiled kernels call its BLAS, which must be there to be limited
-from threadpoolctl import ThreadpoolController
 
-from gonio.core.parallel import cores
+from gonio.core.parallel import cores, one_blas_thread
 
 Report = Callable[[int, int, str], None]  # labels decided, labels asked, what is being done
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the BLAS libraries takes milliseconds: once is enough
-
-
-def one_blas_thread() -> Any:
-    """A context in which BLAS uses one thread: on small products its threads only wait for each other."""
-    return _controller().limit(limits=1, user_api="blas")
 
 
 class BlasPool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core.head import Head
-from gonio.core.parallel import in_threads, spans
+from gonio.core.triangular_factor import triangular_factor
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -122,12 +122,6 @@ def _rank(head: Head, *, ones: bool) -> int:
     n, d = head.shape
     width = d + ones
 
-    def fold(span: tuple[int, int]) -> Any:
-        r = np.zeros((0, width))
-        for a, b in spans(span[1] - span[0], 4 * width):
-            r = np.linalg.qr(np.vstack([r, _block(head, slice(span[0] + a, span[0] + b), ones)]), mode="r")
-        return r
-
-    parts = in_threads(fold, spans(n, max(8 * width, -(-n // 8))))
-    values = np.linalg.svd(np.linalg.qr(np.vstack(parts), mode="r"), compute_uv=False)
+    R = triangular_factor(lambda span: _block(head, slice(*span), ones), n, width)
+    values = np.linalg.svd(R, compute_uv=False)
     return numerical_rank(values, (n, width))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,6 +25,31 @@ def spans(count: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + size, count)
 
 
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most `size`, in order."""
+    held: list[T] = []
+    for x in items:
+        held.append(x)
+        if len(held) == size:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+@cache
+def _blas() -> Any:
+    import scipy.linalg.cython_lapack  # noqa: F401  compiled kernels call its BLAS: it must be there to be limited
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looking for the BLAS libraries takes milliseconds: once is enough
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS uses one thread: in several threads of ours its own would only wait for each other."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`work` on every item, over threads; for work that spends its time inside numpy, which frees the lock."""
     items = list(items)
@@ -31,5 +57,5 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return [work(x) for x in items]
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(cores(), len(items))) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(min(cores(), len(items))) as pool:
         return list(pool.map(work, items))

@@ -80,10 +80,13 @@ class NearDuplicates(Result):
         return ax
 
 
-def near_duplicates(head: Head, cosine: float = 0.999, *, neighbours: Any = None) -> NearDuplicates:
+def near_duplicates(
+    head: Head, cosine: float = 0.999, *, neighbours: Any = None, cosines: Any = None
+) -> NearDuplicates:
     """Every two labels whose rows have a cosine of at least `cosine`. Zero rows have none.
 
-    neighbours : each label's nearest by cosine, where they are known (`nearest_by_cosine`); found otherwise
+    neighbours, cosines : each label's nearest by cosine, and their float32 cosines, where they are known
+        (`nearest_by_cosine`); found otherwise
 
     Cost: one look at all pairs for the lists, and one more for the members of groups larger than a list.
 
@@ -96,11 +99,16 @@ def near_duplicates(head: Head, cosine: float = 0.999, *, neighbours: Any = None
     if n < 2:
         near = np.zeros((n, 0), np.int64)
     elif neighbours is None:
-        near = nearest_by_cosine(head.rows, min(LISTED, n - 1))[0]
+        near, cosines = nearest_by_cosine(head.rows, min(LISTED, n - 1))
     else:
         near = given_neighbours(neighbours, n, 1, "near_duplicates")
+    if cosines is not None and np.shape(cosines) != near.shape:
+        raise GonioError(
+            f"near_duplicates: cosines has shape {np.shape(cosines)} and neighbours {near.shape}; one cosine a "
+            f"neighbour is needed."
+        )
     found = _Found(n)
-    full = _from_lists(head, near, cosine, found)
+    full = _from_lists(head, near, cosines, cosine, found)
     if len(full):
         _from_all(head, full, cosine, found)
     pairs, values = found.pairs()
@@ -158,19 +166,21 @@ def _join(parent, first, second):
             parent[max(a, b)] = min(a, b)
 
 
-def _from_lists(head: Head, near: np.ndarray, cosine: float, found: _Found) -> np.ndarray:
+def _from_lists(head: Head, near: np.ndarray, cosines: np.ndarray | None, cosine: float, found: _Found) -> np.ndarray:
     """The pairs of labels whose lists are known to hold all of theirs; the labels whose lists may not, come back."""
     n, k = near.shape
     measure = Cosine(head)
-    values = np.full((n, k), -2.0)
-    for s, e in spans(n, 4096) if k else ():
-        i, j = np.repeat(np.arange(s, e), k), near[s:e].ravel()
-        c = np.full(len(i), np.nan)
-        good = (j >= 0) & (i != j)
-        c[good] = measure.pairs(i[good], j[good])
-        values[s:e] = np.nan_to_num(c, nan=-2.0).reshape(-1, k)
     # A list is whole where it goes on below the threshold, by more than the float32 that made it can be wrong.
     slack = (head.shape[1] + 8) * UNIT32
+    values = np.full((n, k), -2.0)
+    good = (near >= 0) & (near != np.arange(n)[:, None])
+    if cosines is not None:  # what is clearly below the threshold in float32 need not be looked at again
+        values[good] = np.nan_to_num(np.asarray(cosines, np.float64)[good], nan=-2.0, neginf=-2.0)
+        good &= values >= cosine - 2 * slack
+    i, at = np.nonzero(good)
+    for s, e in spans(len(i), 40_960):
+        c = measure.pairs(i[s:e], near[i[s:e], at[s:e]])
+        values[i[s:e], at[s:e]] = np.nan_to_num(c, nan=-2.0)
     whole = (values.min(axis=1, initial=np.inf) < cosine - slack) | (head.norms == 0) | (k >= n - 1)
     i, at = np.nonzero(values >= cosine)
     j = near[i, at]

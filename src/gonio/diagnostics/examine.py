@@ -33,7 +33,7 @@ def examine(
     k = check_k(min(10, max(1, head.shape[0] - 1)) if k is None else k, head.shape[0], "diagnose")
     near = nearest_by_cosine(head.rows, k)
     hubs = hubness(head, k, neighbours=near[0])
-    duplicates = near_duplicates(head, neighbours=near[0])
+    duplicates = near_duplicates(head, neighbours=near[0], cosines=near[1])
     found: dict[str, Result] = {
         "hubness": hubs,
         "anisotropy": anisotropy(head),

@@ -9,7 +9,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
-from gonio.core.parallel import spans
+from gonio.core.parallel import batches, cores, in_threads, spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -46,15 +46,19 @@ def moments(head: Head) -> Moments:
             f"{largest:.0e} first."
         )
     first = head.rows[0 : min(n, 256)].astype(np.float64).mean(axis=0)
-    total, second, directions = np.zeros(d), np.zeros((d, d)), np.zeros(d)
     norms = head.norms
-    for s, e in spans(n, ROWS):
-        X = head.rows[s:e].astype(np.float64)
-        size = norms[s:e]
-        directions += (1 / np.where(size > 0, size, np.inf)) @ X
+
+    def sums(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        X = head.rows[slice(*span)].astype(np.float64)
+        size = norms[slice(*span)]
+        directions = (1 / np.where(size > 0, size, np.inf)) @ X
         X -= first
-        total += X.sum(axis=0)
-        second += X.T @ X
+        return X.sum(axis=0), X.T @ X, directions
+
+    total, second, directions = np.zeros(d), np.zeros((d, d)), np.zeros(d)
+    for some in batches(spans(n, ROWS), 2 * cores()):  # a few d x d matrices at a time, added in order
+        for t, s, u in in_threads(sums, some):
+            total, second, directions = total + t, second + s, directions + u
     off = total / n
     mean = first + off
     cov = second / n - np.outer(off, off)

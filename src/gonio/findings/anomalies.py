@@ -31,7 +31,7 @@ def odd(s: Subject) -> Iterator[Finding]:
         yield from _hubs(s)
     yield from prediction_hubs(s)
     yield from _norms(s)
-    duplicates = diagnostics.near_duplicates(h, neighbours=s.lists)
+    duplicates = diagnostics.near_duplicates(h, neighbours=s.lists[0], cosines=s.lists[1])
     if h.link == "softmax" and n > 50:
         yield from _undertrained(s, duplicates)
     yield from _duplicates(s, duplicates)
@@ -88,7 +88,7 @@ def _once_untied(s: Subject) -> str:
 
 def _hubs(s: Subject) -> Iterator[Finding]:
     h = s.head
-    r = diagnostics.hubness(h, s.k, neighbours=s.lists[:, : s.k])
+    r = diagnostics.hubness(h, s.k, neighbours=s.lists[0][:, : s.k])
     bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
     top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
     alone = f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest"

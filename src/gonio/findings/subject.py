@@ -102,9 +102,9 @@ class Subject:
         return np.concatenate([np.array(named, np.int64), np.sort(more)]).astype(np.int64)
 
     @cached_property
-    def lists(self) -> Int[np.ndarray, "labels near"]:
-        """Every label's nearest by cosine: the one look at all pairs, for hubs and for near-duplicates."""
-        return nearest_by_cosine(self.head.rows, min(max(self.k, LISTED), self.head.shape[0] - 1))[0]
+    def lists(self) -> tuple[Int[np.ndarray, "labels near"], Float[np.ndarray, "labels near"]]:
+        """Every label's nearest by cosine, and their cosines: the one look at all pairs."""
+        return nearest_by_cosine(self.head.rows, min(max(self.k, LISTED), self.head.shape[0] - 1))
 
     @cached_property
     def cosine_neighbours(self) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:

@@ -6,14 +6,12 @@ ones; what it leaves is judged in `gonio.gauge.leftover`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from gonio.core.parallel import in_threads, spans
+from gonio.core.parallel import in_threads, one_blas_thread
+from gonio.core.triangular_factor import triangular_factor
 from gonio.gauge.leftover import Leftover, Target, U, Weighted, leftover
 from gonio.gauge.rounding import RoundedTable, pieces
 
@@ -65,7 +63,7 @@ class Regression:
 def regress(a: RoundedTable, target: Target, *, shifts: bool, near: bool = False) -> Regression:
     """Fit the target by the rows of a, with an offset where `shifts`."""
     n = len(a.which)
-    with threadpool_limits(1, "blas"):  # a thread a block, and no barriers inside
+    with one_blas_thread():  # a thread a block, and no barriers inside
         data = _weighted(a, target, shifts, near)
         data, M, whiten, full = _solve(data, n, shifts)
         v = data.mean_y - data.mean_x @ M
@@ -151,21 +149,8 @@ def _by_triangle(data: Weighted, n: int, size: np.ndarray) -> tuple[np.ndarray, 
         x, y = data.block(span)
         return np.column_stack([x / size, y])
 
-    R = folded(columns, n, da + len(data.mean_y))
+    R = triangular_factor(columns, n, da + len(data.mean_y))
     left, values, right = np.linalg.svd(R[:, :da], full_matrices=False)
     keep = values > 1e-13 * values[0] if values[0] > 0 else np.zeros(len(values), bool)
     whiten = right[keep].T / values[keep] / size[:, None]
     return whiten, whiten @ (left[:, keep].T @ R[:, da:])
-
-
-def folded(columns: Callable[[tuple[int, int]], np.ndarray], n: int, width: int) -> np.ndarray:
-    """The triangular factor of all rows, folded together from blocks: none but a block is ever held."""
-
-    def fold(span: tuple[int, int]) -> Any:
-        r = np.zeros((0, width))
-        for a, b in spans(span[1] - span[0], 2 * width):
-            r = np.linalg.qr(np.vstack([r, columns((span[0] + a, span[0] + b))]), mode="r")
-        return r
-
-    parts = in_threads(fold, spans(n, max(4 * width, -(-n // 2))))
-    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))

@@ -8,7 +8,8 @@ import numpy as np
 
 from gonio.core.head_summary import largest_of_rounding, numerical_rank
 from gonio.core.parallel import in_threads
-from gonio.gauge.fit import Difference, Regression, RegressionColumn, folded, regress
+from gonio.core.triangular_factor import triangular_factor
+from gonio.gauge.fit import Difference, Regression, RegressionColumn, regress
 from gonio.gauge.offset import biases_differ_by
 from gonio.gauge.rounding import RoundedTable, pieces
 from gonio.gauge.transforms import BiasShift, Chain, InputShift, Linear, Transform, Translation
@@ -137,7 +138,7 @@ def _rank(t: RoundedTable, shifts: bool) -> tuple[int, bool]:
 
     sums, squares = zip(*in_threads(moments, pieces(n)), strict=True)
     mean = np.sum(sums, axis=0) / n * shifts
-    values = np.linalg.svd(folded(lambda s: (t.block(s)[0] - mean) / top, n, t.width), compute_uv=False)
+    values = np.linalg.svd(triangular_factor(lambda s: (t.block(s)[0] - mean) / top, n, t.width), compute_uv=False)
     noise = largest_of_rounding(sum(squares) / (3 * n * t.width) / top**2, (n, t.width))
     rank = numerical_rank(values, (n, t.width), noise)
     doubtful = (values > noise / 8) & (values < 8 * noise)

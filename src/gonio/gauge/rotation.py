@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from gonio.core.parallel import in_threads
+from gonio.core.parallel import in_threads, one_blas_thread
 from gonio.gauge.fit import Regression
 from gonio.gauge.leftover import Weighted, leftover
 from gonio.gauge.rounding import RoundedTable, pieces
@@ -22,7 +21,7 @@ def rotate(a: RoundedTable, b: RoundedTable) -> Regression:
     def rounding(span: tuple[int, int]) -> np.ndarray:
         return np.sqrt((a.block(span)[1] ** 2).mean(axis=1) + (b.block(span)[1] ** 2).mean(axis=1))
 
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         errors = np.concatenate(in_threads(rounding, pieces(n)))
         typical = float(np.median(errors)) or float(errors.max()) or 1.0
         zero = np.zeros(a.width)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from gonio.core.head import Head
 from gonio.core.parallel import in_threads
@@ -49,8 +48,7 @@ def verify_all(head: Head, certificates: Sequence[Certificate]) -> Verified:
             refused[k] = str(e)
 
     head.digest  # noqa: B018  computed once, before threads ask for it
-    with threadpool_limits(1, "blas"):  # many small matrices: a thread each, and no barriers inside
-        in_threads(one, others)
+    in_threads(one, others)  # many small matrices: a thread each
     for start in range(0, len(several), POINTS):
         _wins_and_ties(head, certificates, several[start : start + POINTS], bounds, refused)
     bounds.flags.writeable = False

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg
 
-from gonio.core.blas_pool import one_blas_thread
 from gonio.core.inputs import Problem
+from gonio.core.parallel import one_blas_thread
 from gonio.proofs.score_gaps import ZERO
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.core.blas_pool import one_blas_thread
+from gonio.core.parallel import one_blas_thread
 from gonio.search.kernels import nnls
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from gonio.core.errors import GonioError
-from gonio.core.parallel import cores, in_threads, spans
+from gonio.core.parallel import in_threads, spans
 from gonio.core.row_table import RowTable
 
 if TYPE_CHECKING:
@@ -153,14 +153,7 @@ def _scan(total: int, n: int, k: int, block: Any, score: Scores, asked, column, 
         best[part] = np.take_along_axis(best[part], order, 1)
 
     parts = list(spans(total, ROWS))
-    if len(parts) < 2 or cores() < 2:
-        for part in parts:
-            look(part)
-        return near, best
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1, user_api="blas"):  # one BLAS thread in each of ours: they do not wait for one another
-        in_threads(look, parts)
+    in_threads(look, parts)
     return near, best
 
 
@@ -179,15 +172,28 @@ def _fill(best: np.ndarray, near: np.ndarray, barred: np.ndarray, own: np.ndarra
 
 def unit_rows(rows: RowTable) -> Float[np.ndarray, "labels dim"]:
     """All rows divided by their lengths, in float32; zero rows stay zero."""
-    norms = rows.survey().norms
-    length = np.where(norms > 0, norms, 1)[:, None]
-    unit = np.empty(rows.shape, np.float32)
+    return _unit_rows(rows)[0]
+
+
+def _unit_rows(rows: RowTable) -> tuple[np.ndarray, np.ndarray]:
+    """All rows divided by their lengths, and which are zero, from one pass: rows may be computed as they are read."""
+    n = rows.shape[0]
+    unit, lengths = np.empty(rows.shape, np.float32), np.empty(n)
 
     def fill(span: tuple[int, int]) -> None:
-        unit[span[0] : span[1]] = rows[span[0] : span[1]] / length[span[0] : span[1]]
+        part = slice(*span)
+        block = rows[part]
+        with np.errstate(all="ignore"):  # squares that overflow or vanish are looked at again below
+            wide = block.astype(np.float64, copy=False)
+            lengths[part] = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+            unit[part] = block / np.where(lengths[part] > 0, lengths[part], 1)[:, None]
 
-    in_threads(fill, spans(rows.shape[0], 4096))
-    return unit
+    in_threads(fill, spans(n, 1024))
+    extreme = np.flatnonzero(~np.isfinite(lengths) | (lengths < 1e-140))
+    if len(extreme):
+        lengths[extreme] = rows.survey().norms[extreme]
+        unit[extreme] = rows[extreme] / np.where(lengths[extreme] > 0, lengths[extreme], 1)[:, None]
+    return unit, lengths == 0
 
 
 def nearest_by_cosine(
@@ -198,4 +204,5 @@ def nearest_by_cosine(
     Zero rows are nobody's neighbour and have the cosine 0 with everything. No more than a block of all pairs is held.
     """
     _check_k(k, rows.shape[0], True)
-    return nearest(unit_rows(rows), k, which=which, barred=rows.survey().norms == 0)
+    unit, zero = _unit_rows(rows)
+    return nearest(unit, k, which=which, barred=zero)

@@ -14,6 +14,7 @@ import numpy as np
 from gonio.core.directions import cosines
 from gonio.core.head import Head
 from gonio.core.parallel import in_threads, spans
+from gonio.core.triangular_factor import triangular_factor
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -130,7 +131,5 @@ def root_of(F: np.ndarray) -> Float[np.ndarray, "dim reduced"]:
     for s, e in spans(len(F), 8192):
         mean += F[s:e].sum(axis=0, dtype=np.float64)
     mean /= len(F)
-    R = np.zeros((0, F.shape[1]))
-    for s, e in spans(len(F), 8192):
-        R = np.asarray(np.linalg.qr(np.vstack([R, F[s:e] - mean]), mode="r"))
+    R = triangular_factor(lambda span: F[slice(*span)] - mean, *F.shape)
     return np.ascontiguousarray((R / np.sqrt(max(1, len(F) - 1))).T)

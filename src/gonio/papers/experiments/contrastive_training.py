@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gonio.core.parallel import one_blas_thread
 from gonio.diagnostics.result import Result, axes, called
 
 if TYPE_CHECKING:
@@ -126,9 +127,8 @@ def contrastive(
     B = size * rng.standard_normal((dim, hidden)) / np.sqrt(hidden)
     test = (held[:256], _view(held[:256], rng))
     plan = [(rng.integers(0, len(train), batch), int(rng.integers(0, 2**31))) for _ in range(steps)]
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, user_api="blas"):  # the matrices are small: threads would wait for one another
+    with one_blas_thread():  # the matrices are small: threads would wait for one another
         runs = tuple(_train(w, A, B, train, held, digit, test, plan, rate, wanted, every) for w in ways)
     return Contrastive(runs, wanted, every)
 
