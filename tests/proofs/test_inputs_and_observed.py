@@ -8,6 +8,7 @@ import pytest
 from gonio import AfterLayerNorm, AfterRMSNorm, Head, Observed
 from gonio.core.float_units import UNIT
 from gonio.proofs import CertificateError, NeverTies, NeverWins, observed_inputs
+from gonio.proofs.bulk import verify_all
 from gonio.proofs.margins import Places
 from tests.proofs.rationals import exact, score
 
@@ -235,3 +236,61 @@ def test_scores_that_are_equal_though_floats_say_otherwise_are_a_tie(d, biased):
                 NeverTies(head.digest, a, b, [], [], []).verify(head)
             assert NeverWins(head.digest, a, [b], []).verify(head) >= 0
     assert off > 3 or d < 40
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 1e-160, 1e150])
+def test_one_look_at_all_labels_never_understates_what_one_has_on_the_others(biased, scale, monkeypatch):
+    monkeypatch.setattr(observed_inputs, "CELLS", 20)  # several blocks of embeddings
+    rng = np.random.default_rng(3)
+    for seed in range(40):
+        n, d, m = rng.integers(2, 7), rng.integers(1, 4), rng.integers(1, 9)
+        W = rng.integers(-2, 3, (n, d)) * (0.1 if seed % 2 else 1.0) * scale
+        b = rng.integers(-1, 2, n) * 0.1 * scale if biased else None
+        F = rng.integers(-2, 3, (m, d)) * 0.3
+        head = Head(W, bias=b, link="softmax", inputs=Observed(F))
+        bounds = observed_inputs.most_of_all(head)
+        for i in range(n):
+            others = [j for j in range(n) if j != i and j not in head.equals(i)]
+            if not others:
+                assert bounds[i] == np.inf
+                continue
+            scores = [[score(head, k, exact(x)) for k in range(n)] for x in F.astype(float)]
+            truth = max(s[i] - max(s[j] for j in others) for s in scores)
+            assert not bounds[i] < truth
+            assert not bounds[i] <= 0 or truth <= 0
+
+
+def test_bounds_of_all_labels_are_near_those_of_each():
+    rng = np.random.default_rng(4)
+    head = Head(
+        rng.normal(size=(30, 5)), bias=rng.normal(size=30), link="softmax", inputs=Observed(rng.normal(size=(9, 5)))
+    )
+    each = [observed_inputs.most(head, i, np.zeros(0, int)) for i in range(30)]
+    assert np.allclose(observed_inputs.most_of_all(head), each, rtol=0, atol=1e-12)
+
+
+def test_many_that_never_win_at_observed_embeddings_are_verified_from_one_look(monkeypatch):
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=(12, 3))
+    W[11] = W[3]
+    head = Head(W, link="softmax", inputs=Observed(rng.normal(size=(4, 3))))
+    empty = np.zeros(0)
+    claims = [NeverWins(head.digest, i, empty, empty) for i in range(12)]
+    claims += [NeverWins("another head", 0, empty, empty), NeverWins(head.digest, 12, empty, empty)]
+    alone = []
+    for c in claims:
+        try:
+            alone.append(c.verify(head))
+        except CertificateError:
+            alone.append(np.nan)
+    asked = []
+    monkeypatch.setattr(
+        NeverWins, "verify", lambda self, head, plain=NeverWins.verify: asked.append(self.label) or plain(self, head)
+    )
+    seen = verify_all(head, claims)
+    assert np.allclose(seen.bounds, alone, rtol=0, atol=1e-12, equal_nan=True)
+    assert sorted(seen.refused) == np.flatnonzero(np.isnan(alone)).tolist()
+    assert sorted(asked) == sorted(int(claims[k].label) for k in seen.refused)  # the others were settled together
+    few = verify_all(head, claims[:3])
+    assert np.allclose(few.bounds, alone[:3], rtol=0, atol=1e-12, equal_nan=True)

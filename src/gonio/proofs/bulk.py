@@ -10,11 +10,15 @@ import numpy as np
 
 from gonio.core.head import Head
 from gonio.core.parallel import in_threads
-from gonio.proofs.certificates import Certificate, CertificateError, Ties, Wins
+from gonio.proofs.certificates import Certificate, CertificateError, NeverWins, Ties, Wins
 from gonio.proofs.margins import POINTS, Places, least_margins
+from gonio.proofs.observed_inputs import most_of_all
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+FEW = 4  # so many labels are not worth a look at all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +52,29 @@ def verify_all(head: Head, certificates: Sequence[Certificate]) -> Verified:
             refused[k] = str(e)
 
     head.digest  # noqa: B018  computed once, before threads ask for it
+    others = _without_seen_below(head, certificates, others, bounds)
     in_threads(one, others)  # many small matrices: a thread each
     for start in range(0, len(several), POINTS):
         _wins_and_ties(head, certificates, several[start : start + POINTS], bounds, refused)
     bounds.flags.writeable = False
     return Verified(bounds, dict(sorted(refused.items())))
+
+
+def _without_seen_below(
+    head: Head, certificates: Sequence[Certificate], which: list[int], bounds: np.ndarray
+) -> list[int]:
+    """Over observed embeddings: one look at all labels settles most of those that never win. The others are left."""
+    whole = [k for k in which if isinstance(c := certificates[k], NeverWins) and c.names_no_rivals]
+    if head.inputs.points is None or len(whole) < FEW:
+        return which
+    most = most_of_all(head)
+    left = set(which)
+    for k in whole:
+        label = certificates[k].label  # type: ignore[attr-defined]
+        if certificates[k].is_about(head, label) and most[label] <= 0:
+            bounds[k] = most[label]
+            left.discard(k)
+    return [k for k in which if k in left]
 
 
 def _wins_and_ties(

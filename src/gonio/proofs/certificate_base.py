@@ -74,6 +74,14 @@ class Certificate:
             if not 0 <= label < head.shape[0]:
                 raise self._refuse(f"label {label} is out of range; the head has labels 0 to {head.shape[0] - 1}.")
 
+    def is_about(self, head: Head, *labels: int) -> bool:
+        """Whether it was made for this head, and these are labels of it that can win or tie."""
+        try:
+            self._check(head, *labels)
+        except CertificateError:
+            return False
+        return True
+
     def _place(self, head: Head, *xs: np.ndarray) -> Places:
         for x in xs:
             if x.shape != (head.shape[1],):

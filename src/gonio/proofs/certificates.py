@@ -109,6 +109,11 @@ class NeverWins(Certificate):
     def subject(self) -> int:
         return int(self.label)
 
+    @property
+    def names_no_rivals(self) -> bool:
+        """Whether it is about all other labels, as over observed embeddings it may be."""
+        return not len(self.rivals) and not len(self.weights)
+
     def verify(self, head: Head) -> float:
         """A proven upper bound of what the label can win by, at most 0; 0.0 where the mean meets it exactly."""
         self._check(head, self.label)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gonio.core.float_units import TINY, UNIT
@@ -9,7 +11,11 @@ from gonio.core.head import Head
 from gonio.core.parallel import spans
 from gonio.proofs.margins import SLACK, Places, beats
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
 POINTS = 1024
+CELLS = 2_000_000  # scores that are held at a time
 
 
 def most(head: Head, label: int, rivals: np.ndarray) -> float:
@@ -39,6 +45,44 @@ def most(head: Head, label: int, rivals: np.ndarray) -> float:
             upper[i] = min([float(upper[i]), *exact]) if not np.isnan(upper[i]) else min([np.inf, *exact])
         out = max(out, float(upper.max()))
     return out
+
+
+def most_of_all(head: Head) -> Float[np.ndarray, " labels"]:
+    """For every label a bound, from above, of the most by which it is above all that are not its equals.
+
+    As `most` without rivals named, for all labels from one product, and without a second look where floats cannot tell
+    the sign: a positive bound (or NaN) says nothing. Cost: embeddings x labels x dim.
+    """
+    observed = head.inputs.points
+    assert observed is not None
+    n, d = head.shape
+    group = np.arange(n)  # equals have one number
+    for g in head.twins:
+        group[g] = g[0]
+    out = np.full(n, -np.inf)
+    bias = np.zeros(n) if head.bias is None else head.bias.astype(np.float64)
+    with np.errstate(all="ignore"):
+        for a, b in spans(len(observed), max(1, CELLS // n)):
+            F = observed[a:b].astype(np.float64)
+            score, size = np.empty((len(F), n)), np.empty((len(F), n))
+            for start, block in head.blocks():
+                rows, part = block.astype(np.float64), slice(start, start + len(block))
+                score[:, part] = F @ rows.T + bias[part]
+                size[:, part] = np.abs(F) @ np.abs(rows).T + np.abs(bias[part])
+            wrong = ((d + 8) * UNIT * size) * SLACK + TINY
+            rival = _best_of_others(score - wrong, group)
+            high = score + wrong
+            above = high - rival
+            out = np.maximum(out, (above + 4 * UNIT * (np.abs(high) + np.abs(rival))).max(axis=0))  # keeps NaN
+    return out
+
+
+def _best_of_others(low: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """For each embedding (row) and label the largest entry of labels of another group; -inf where there is none."""
+    at = np.arange(len(low))
+    first = low.argmax(axis=1)
+    rest = np.where(group[None, :] == group[first][:, None], -np.inf, low)
+    return np.where(group[None, :] == group[first][:, None], rest.max(axis=1)[:, None], low[at, first][:, None])
 
 
 def tied(head: Head, a: int, b: int, rivals: np.ndarray) -> int | None:
