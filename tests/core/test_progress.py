@@ -52,3 +52,38 @@ def test_on_a_terminal_bars_stand_together_and_go_away():
     assert b"inner" in seen
     assert b"[bold]parts" in seen  # what is being done is not markup
     assert progress._display is None
+
+
+def test_a_compilation_is_told(monkeypatch):
+    from numba import njit
+
+    from gonio.core import progress
+
+    assert not progress.compiling()
+    seen: list[bool] = []
+
+    @njit
+    def inner(x):
+        return x + 1
+
+    plain = inner.get_call_template
+
+    def watched(*given):
+        seen.append(progress.compiling())
+        return plain(*given)
+
+    inner.get_call_template = watched
+
+    @njit
+    def outer(x):
+        return inner(x)
+
+    assert outer(1) == 2
+    assert seen == [True] * len(seen)
+    assert seen
+    assert not progress.compiling()
+    said: list[str] = []
+    monkeypatch.setattr(progress.Bar, "_log", lambda self, done, total, doing: said.append(doing))
+    monkeypatch.setattr(progress, "compiling", lambda: True)
+    progress.Bar("work")(0, 3, "cuts")
+    assert said == ["compiling, once on this machine"]

@@ -7,7 +7,29 @@ import time
 from typing import Any
 
 LOGGED = 10.0  # seconds between two lines where there is no terminal
+_watching: list[Any] = []  # what counts the compilations under way, once it has been asked for
 _display: Any = None  # the display of the outermost bar; bars inside of it are lines of the same
+
+
+def compiling() -> bool:
+    """Whether numba is compiling at the moment; what a cache on disk holds is not compiled again."""
+    numba = sys.modules.get("numba.core.event")  # where nothing has imported numba, nothing compiles
+    if numba is None:
+        return False
+    if not _watching:
+
+        class Watch(numba.Listener):
+            begun = 0
+
+            def on_start(self, event: Any) -> None:
+                self.begun += 1
+
+            def on_end(self, event: Any) -> None:
+                self.begun -= 1
+
+        _watching.append(Watch())
+        numba.register("numba:compile", _watching[0])
+    return _watching[0].begun > 0
 
 
 class Bar:
@@ -52,6 +74,7 @@ class Bar:
         return display
 
     def __call__(self, done: int, total: int, doing: str = "") -> None:
+        doing = "compiling, once on this machine" if compiling() else doing
         if self.shown is not None:
             self.shown.update(self.task, completed=done, total=max(total, 1), doing=doing)
         else:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gonio.search.kernels import dot, nnls
+from gonio.search.kernels import copy, dot, nnls
 
 OPEN, WINS, NEVER, STALLED = 0, 1, 2, 3
 
@@ -101,24 +101,35 @@ def cutting_round(chosen, targets, trials, columns, factors, bounds, first_round
             targets.status[g] = STALLED
             continue
         A = _column_matrix(numbers, g, targets, columns)
-        b = np.empty(rank + 1)
-        b[:rank] = targets.aims[g]
+        b, lam = np.empty(rank + 1), np.zeros(len(numbers))
+        copy(b, targets.aims[g], rank)
         b[rank] = columns.kappa
-        lam = np.zeros(len(numbers))
-        lam[:old_size] = targets.weights[g, :old_size]
+        copy(lam, targets.weights[g], old_size)
         known = _read_factor(a, old_size, factors, inverse)
         passive = nnls(A, b, lam, inverse, order, known, 3 * len(numbers) + 50)
-        residual = b - np.dot(lam, A)
+        residual = _residual(b, lam, A)
         if dot(residual, residual, rank + 1) < 1e-8 * dot(b, b, rank + 1):
             _refine(A, inverse, order, passive, b, lam, residual)
         _write_factor(a, passive, factors, inverse)
         accurate = _keep_columns(g, numbers, order, passive, A, lam, residual, targets) <= 1e-9 * dot(b, b, rank + 1)
         targets.factor_start[g] = factors.new_start[a] if accurate else -1  # too much rounding: made anew next time
-        targets.directions[g] = residual[:rank]
+        copy(targets.directions[g], residual, rank)
         _judge_combination(g, b, residual, targets, len(columns.rows), bounds)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
+def _residual(b, lam, A):
+    """b - sum_j lam_j A_j."""
+    left = np.empty(len(b))
+    copy(left, b, len(b))
+    for q in range(len(lam)):
+        if lam[q] != 0:
+            for t in range(len(b)):
+                left[t] -= lam[q] * A[q, t]
+    return left
+
+
+@njit(inline="always")
 def _accepted(a, targets, trials, columns, bounds):
     """Whether the target is above every rival in the tried direction, by more than the rounding; then it is settled."""
     g, x, rank = trials.number[a], trials.directions[a], columns.rows.shape[1]
@@ -134,11 +145,11 @@ def _accepted(a, targets, trials, columns, bounds):
         return False
     targets.status[g] = WINS
     targets.margin[g] = least - bounds.fine - trials.rounding[a]
-    targets.directions[g] = x
+    copy(targets.directions[g], x, rank)
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _rays_allow(columns, extra, x):
     """Whether g_k.x <= 0 for all rays that bind x, up to rounding."""
     rank = len(x)
@@ -148,35 +159,40 @@ def _rays_allow(columns, extra, x):
     return extra < 0 or dot(columns.rays[extra], x, rank) <= 1e-9
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _violated_rays(columns, extra, x, most):
-    """The numbers of the rays with g_k.x > 0, the `most` most violated of them, and the extra one."""
-    violation = np.zeros(columns.watched)
+    """(numbers, count): the rays with g_k.x > 0, the `most` most violated of them, and the extra one."""
+    numbers, violation = np.empty(columns.watched + 1, np.int64), np.empty(columns.watched)
     count = 0
     for k in range(columns.watched):
         v = dot(columns.rays[k], x, len(x))
         if v > 1e-12:
-            violation[k] = v
+            numbers[count], violation[count] = k, v
             count += 1
-    if count > most:
-        floor = np.sort(violation)[columns.watched - most]
-        for k in range(columns.watched):
-            if violation[k] < floor:
-                violation[k] = 0.0
-    out = np.flatnonzero(violation)
-    return np.append(out, extra) if extra >= 0 else out
+    while count > most:  # the least violated goes
+        least = 0
+        for k in range(count):
+            if violation[k] < violation[least]:
+                least = k
+        count -= 1
+        for k in range(least, count):
+            numbers[k], violation[k] = numbers[k + 1], violation[k + 1]
+    if extra >= 0:
+        numbers[count] = extra
+        count += 1
+    return numbers, count
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _extended_columns(a, targets, trials, columns):
     """The numbers of the target's columns, then those of the new rivals, then those of the newly violated rays."""
     n, rank = columns.rows.shape
     g, new = trials.number[a], min(trials.rival_count[a], trials.rivals.shape[1])
-    violated = _violated_rays(columns, trials.extra_ray[a], trials.residuals[a], max(24, rank // 4))
+    violated, count = _violated_rays(columns, trials.extra_ray[a], trials.residuals[a], max(24, rank // 4))
     size = targets.size[g]
-    numbers = np.empty(size + new + len(violated), np.int64)
-    numbers[:size] = targets.columns[g, :size]
-    for t in range(new + len(violated)):
+    numbers = np.empty(size + new + count, np.int64)
+    copy(numbers, targets.columns[g], size)
+    for t in range(new + count):
         number = trials.rivals[a, t] if t < new else n + violated[t - new]
         known = False
         for q in range(size):
@@ -189,17 +205,17 @@ def _extended_columns(a, targets, trials, columns):
     return numbers[:size]
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _column_matrix(numbers, g, targets, columns):
     """The columns (v_j, kappa) and (g_k, 0) as rows of a matrix, for a tie made orthogonal to its `across`."""
     n, rank = columns.rows.shape
     A = np.empty((len(numbers), rank + 1))
     for q in range(len(numbers)):
         if numbers[q] < n:
-            A[q, :rank] = columns.rows[numbers[q]]
+            copy(A[q], columns.rows[numbers[q]], rank)
             A[q, rank] = columns.kappa
         else:
-            A[q, :rank] = columns.rays[numbers[q] - n]
+            copy(A[q], columns.rays[numbers[q] - n], rank)
             A[q, rank] = 0.0
         if targets.across.shape[0] > 0:
             along = dot(A[q], targets.across[g], rank)
@@ -208,30 +224,32 @@ def _column_matrix(numbers, g, targets, columns):
     return A
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _read_factor(a, size, factors, inverse):
     """Copy the kept inverse factor of the target's `size` columns; how many of its rows there are (all, or none)."""
     start = factors.old_start[a]
     if start < 0:
         return 0
     for q in range(size):
-        inverse[q, : q + 1] = factors.old[start : start + q + 1]
+        for t in range(q + 1):
+            inverse[q, t] = factors.old[start + t]
         start += q + 1
     return size
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _write_factor(a, size, factors, inverse):
     """Keep the inverse factor of the passive columns for the next round, where there is room for it."""
     start = factors.new_start[a]
     if start < 0:
         return
     for q in range(size):
-        factors.new[start : start + q + 1] = inverse[q, : q + 1]
+        for t in range(q + 1):
+            factors.new[start + t] = inverse[q, t]
         start += q + 1
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _refine(A, inverse, order, passive, b, lam, residual):
     """Newton steps on the passive weights, with the residual formed from the columns and not from their products."""
     width = len(b)
@@ -239,7 +257,7 @@ def _refine(A, inverse, order, passive, b, lam, residual):
     for _ in range(3):
         for i in range(passive):
             slope[i] = dot(A[order[i]], residual, width)
-        change[:] = 0.0
+            change[i] = 0.0
         for i in range(passive):
             v = dot(inverse[i], slope, i + 1)
             for t in range(i + 1):
@@ -247,7 +265,7 @@ def _refine(A, inverse, order, passive, b, lam, residual):
         for i in range(passive):
             if lam[order[i]] + change[i] <= 0:
                 return
-        residual[:] = b
+        copy(residual, b, width)
         for i in range(passive):
             c = order[i]
             lam[c] += change[i]
@@ -255,7 +273,7 @@ def _refine(A, inverse, order, passive, b, lam, residual):
                 residual[t] -= lam[c] * A[c, t]
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _keep_columns(g, numbers, order, passive, A, lam, residual, targets):
     """Store the passive columns and their weights; the largest |column.residual|, which is 0 but for rounding."""
     largest = 0.0
@@ -268,7 +286,7 @@ def _keep_columns(g, numbers, order, passive, A, lam, residual, targets):
     return largest
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _judge_combination(g, b, residual, targets, n, bounds):
     """From the point  sum_j lam_j v_j / sum_j lam_j (+ rays)  bound the distance of P to the hull, and settle NEVER."""
     on_rows, on_rays = 0.0, 0.0
