@@ -13,6 +13,7 @@ from gonio.core.parallel import in_threads
 from gonio.proofs.certificates import Certificate, CertificateError, NeverWins, Ties, Wins
 from gonio.proofs.margins import POINTS, Places, least_margins
 from gonio.proofs.observed_inputs import most_of_all
+from gonio.proofs.shared_support import never_above_means
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -53,6 +54,7 @@ def verify_all(head: Head, certificates: Sequence[Certificate]) -> Verified:
 
     head.digest  # noqa: B018  computed once, before threads ask for it
     others = _without_seen_below(head, certificates, others, bounds)
+    others = _without_means(head, certificates, others, bounds)
     in_threads(one, others)  # many small matrices: a thread each
     for start in range(0, len(several), POINTS):
         _wins_and_ties(head, certificates, several[start : start + POINTS], bounds, refused)
@@ -73,6 +75,27 @@ def _without_seen_below(
         label = certificates[k].label  # type: ignore[attr-defined]
         if certificates[k].is_about(head, label) and most[label] <= 0:
             bounds[k] = most[label]
+            left.discard(k)
+    return [k for k in which if k in left]
+
+
+def _without_means(head: Head, certificates: Sequence[Certificate], which: list[int], bounds: np.ndarray) -> list[int]:
+    """Labels that are means of the same rivals are proven together, with one inverse. The others are left."""
+    shared: dict[bytes, list[int]] = {}
+    for k in which:
+        c = certificates[k]
+        if isinstance(c, NeverWins) and len(c.rivals) == len(c.weights) > head.shape[1] + 1:
+            shared.setdefault(c.rivals.tobytes(), []).append(k)
+    left = set(which)
+    for group in shared.values():
+        group = [k for k in group if certificates[k].is_about_rivals(head)]  # type: ignore[attr-defined]
+        if len(group) < FEW or head.inputs.points is not None:
+            continue
+        several: list[Any] = [certificates[k] for k in group]
+        weights = np.stack([c.weights for c in several])
+        good = never_above_means(head, np.array([c.label for c in several]), several[0].rivals, weights)
+        for k in np.array(group)[good].tolist():
+            bounds[k] = 0.0
             left.discard(k)
     return [k for k in which if k in left]
 

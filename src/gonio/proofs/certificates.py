@@ -109,6 +109,15 @@ class NeverWins(Certificate):
     def subject(self) -> int:
         return int(self.label)
 
+    def is_about_rivals(self, head: Head) -> bool:
+        """Whether it is about this head, and its rivals are labels of it, none of them the label or its equal."""
+        try:
+            self._check(head, self.label)
+            self._rivals(head, self.rivals, int(self.label), *head.equals(int(self.label)).tolist())
+        except CertificateError:
+            return False
+        return True
+
     @property
     def names_no_rivals(self) -> bool:
         """Whether it is about all other labels, as over observed embeddings it may be."""

@@ -33,8 +33,10 @@ STAGES = (
     "points",  # 8: all points were looked at
     "alone",  # 9: there is no other label
     "program",  # 10: one program for this question alone
+    "shared mean",  # 11: one positive mean of long rows, for many labels at once
 )
 STAGE = {name: k for k, name in enumerate(STAGES)}
+AS_FOUND = tuple(STAGE[name] for name in ("twin", "dominated", "shared mean"))  # whose combination needs no polish
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,7 @@ class Proposals:
             raise GonioError(f"propose: label {label} wins, so there is no support to give.")
         if label not in self._polished:
             rivals, weights = self.combined.get(label, (np.zeros(0, np.int64), np.zeros(0)))
-            if self.ground.space is not None and self.stage[k] not in (STAGE["twin"], STAGE["dominated"]):
+            if self.ground.space is not None and self.stage[k] not in AS_FOUND:
                 rivals, weights, _ = basic_support(self.ground, label, rivals, weights)
                 rivals, weights = self.ground.far.replaced(rivals, weights, (label,))
             self._polished[label] = (rivals, weights)

@@ -3,8 +3,9 @@
 Label i wins  iff  some z of the problem's set has  (V_i - V_j).z + c_i - c_j > 0  for all j != i.
 
 Stages: 0 whiten; 1 accept those that win in their own direction (`proofs.own_direction`), find a ball inside the hull
-(`inscribed`); 2 cutting planes with the aim pushed out by 2 % (`cuts`); 3 exponential tilting; 4, 5 cutting planes with
-the aim pushed out by 1e-6 and 1e-9. What is left is undecided, with a bound of its margin.
+(`inscribed`), settle many labels by one mean of rows (`shared_mean`); 2 cutting planes with the aim pushed out by 2 %
+(`cuts`); 3 exponential tilting; 4, 5 cutting planes with the aim pushed out by 1e-6 and 1e-9. What is left is
+undecided, with a bound of its margin.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gonio.search.exponential_tilting import WIDE, Tilter
 from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
+from gonio.search.shared_mean import LEAST, SUPPORT, shared_means
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
@@ -152,7 +154,26 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     pool = _ball_rows(ledger, space.rank)
     ball = inscribed(space, pool)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
+    _share_means(space, ledger, workers)
     _cut(space, ball, ledger, workers)
+
+
+def _share_means(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
+    """Settle the labels that crowd inside the hull, many by one mean of rows."""
+    left, c = ledger.open, ledger.ground.problem.c
+    if len(left) < LEAST:
+        return
+    if space.cone.affine or len(space.cone.rays):  # a mean of the rows alone, whatever the inputs; biases are seen last
+        alone = replace(ledger.ground.problem, c=np.zeros(len(c)), shape="space", low=None, high=None, radius=None)
+        space = prepare(pose(alone), workers)
+    won = np.flatnonzero(ledger.status == WINS)
+    if len(won) < SUPPORT * space.rank:  # hardly any are known to win yet: then all rows
+        won = np.flatnonzero(ledger.status != NEVER)
+    for mean in shared_means(space, c, left, won):
+        for i, weights in zip(mean.labels.tolist(), mean.weights, strict=True):
+            ledger.settle(i, NEVER, "shared mean")
+            ledger.combined[i] = (mean.rivals, weights)
+    ledger.say("shared means")
 
 
 def _own_directions(
