@@ -60,3 +60,8 @@ def test_an_aim_outside_or_rows_that_span_too_little_are_given_up():
     assert np.linalg.norm(p @ V[kept] - 0.2) <= 0.01 * 0.4 + 1e-9
     assert len(kept) <= shared_mean.LARGEST_SUPPORT * 4
     assert p.min() > shared_mean.SLIGHT * p.max()
+
+
+def test_rows_that_are_all_rivals_leave_nothing_to_settle():
+    W = np.random.default_rng(4).normal(size=(40, 5))
+    assert "shared mean" not in can_win(Head(W, link="softmax", inputs=Box(-1, 1))).stage

@@ -91,8 +91,10 @@ def _settled(
         steep = np.linalg.solve((X * p[:, None]).T @ X, X.T)  # M (v_j - m), as columns
     except np.linalg.LinAlgError:
         return None
-    inside, weights = [], []
     left = np.setdiff1d(left, rivals)
+    if len(left) < LEAST:
+        return None
+    inside, weights = [], []
     for s in spans(len(left), 1024):
         part = left[slice(*s)]
         share = 1 + (space.V[part] - m) @ steep
