@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gonio import GonioError
 from gonio.core.row_table import RowTable
+from gonio.similarity import nearest as nearest_rows
 from gonio.similarity.nearest import nearest, nearest_by, nearest_by_cosine
 
 
@@ -65,3 +66,27 @@ def test_bad_counts_get_one_sentence():
             nearest(X, k)
     with pytest.raises(GonioError, match="from 1 to 3"):
         nearest(X, 4, queries=X)
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_all_pairs_by_square_blocks_are_those_row_by_row(extra, monkeypatch):
+    rng = np.random.default_rng(7)
+    keys = rng.integers(-2, 3, (700, 4)).astype(np.float32)  # many ties, and rows that are equal
+    more = {}
+    if extra:
+        more = {"column": rng.integers(-2, 3, 700).astype(np.float32), "barred": rng.random(700) < 0.3}
+    by_rows = nearest(keys, 6, **more)
+    monkeypatch.setattr(nearest_rows, "SQUARE", 1)
+    for block in (64, 100, 700, 1024):
+        monkeypatch.setattr(nearest_rows, "BLOCK", block)
+        near, best = nearest(keys, 6, **more)
+        assert np.array_equal(near, by_rows[0])
+        assert np.array_equal(best, by_rows[1])
+
+
+def test_square_blocks_fill_up_with_barred_rows(monkeypatch):
+    monkeypatch.setattr(nearest_rows, "SQUARE", 1)
+    monkeypatch.setattr(nearest_rows, "BLOCK", 2)
+    near, best = nearest(np.eye(5, dtype=np.float32), 3, barred=np.array([True, True, True, False, False]))
+    assert best[0].tolist() == [0.0, 0.0, -np.inf]
+    assert near[0].tolist() == [3, 4, 1]

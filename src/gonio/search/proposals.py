@@ -127,9 +127,9 @@ class Proposals:
 
         With r = sum w_j V_j - V_i and e = sum w_j c_j - c_i: over space r = 0 and e >= 0; over the orthant r >= 0 and
         e >= 0; over a box and a ball  min r.z + e >= 0  over the set; each up to rounding. The rivals are as few as
-        can be, affinely independent: rank + 1 where the label lies inside a full simplex; those of a shared mean are the same
-        for many labels, and several times as many. For an undecided label,
-        the nearest combination that was found: exact arithmetic may yet prove it.
+        can be, affinely independent: rank + 1 where the label lies inside a full simplex; those of a shared mean are
+        several times as many, the same for many labels. For an undecided label, the nearest combination that was found:
+        exact arithmetic may yet prove it.
         """
         k = self.position(label)
         if self.status[k] == WINS:

@@ -11,19 +11,21 @@ Memory is O(n k) beside the rows themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
 from gonio.core.errors import GonioError
-from gonio.core.parallel import in_threads, spans
+from gonio.core.parallel import batches, in_threads, spans
 from gonio.core.row_table import RowTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ROWS, RIVALS = 512, 2048  # a block of scores is 4 MB: written by BLAS and read back before it leaves the cache
+SQUARE, BLOCK = 4096, 1024  # rows from which all pairs are looked at by square blocks of this size, half of them
 Scores = Callable[[np.ndarray, int, int], np.ndarray]
 
 
@@ -70,13 +72,50 @@ def _keep(
                 v = s[c] + column[c]
                 s[c] = v
                 top = max(top, v)
-            if not top > worst:
+            if not top >= worst:
                 continue
             for c in range(start, stop):
-                if s[c] > worst and not barred[c] and first + c != own[r]:
+                # Of equal scores the smaller index stays, in whatever order the blocks come.
+                better = s[c] > worst or (s[c] == worst and first + c < a[0])
+                if better and not barred[c] and first + c != own[r]:
                     b[0], a[0] = s[c], first + c
                     _sink(b, a, k)
                     worst = b[0]
+
+
+@njit(cache=True, nogil=True)
+def _keep_columns(
+    scores: np.ndarray,
+    column: np.ndarray,
+    barred: np.ndarray,
+    own: np.ndarray,
+    first: int,
+    best: np.ndarray,
+    at: np.ndarray,
+) -> None:
+    """As `_keep` of the block turned over, without turning it: the lists are those of its columns."""
+    height, width = scores.shape
+    k = best.shape[1]
+    top = np.empty(width, np.float32)
+    for start in range(0, height, 32):
+        stop = min(start + 32, height)
+        for c in range(width):
+            top[c] = scores[start, c] + column[start]
+        for r in range(start + 1, stop):  # along the rows, as they lie in memory
+            s, more = scores[r], column[r]
+            for c in range(width):
+                v = s[c] + more
+                top[c] = max(top[c], v)
+        for c in range(width):
+            if not top[c] >= best[c, 0]:
+                continue
+            b, a = best[c], at[c]
+            for r in range(start, stop):
+                v = scores[r, c] + column[r]
+                better = v > b[0] or (v == b[0] and first + r < a[0])
+                if better and not barred[r] and first + r != own[c]:
+                    b[0], a[0] = v, first + r
+                    _sink(b, a, k)
 
 
 def nearest(
@@ -105,6 +144,8 @@ def nearest(
         points, total = np.ascontiguousarray(queries, np.float32), len(queries)
     else:
         points, total = keys, n if asked is None else len(asked)
+    if queries is None and asked is None and n >= SQUARE:
+        return _scan_all_pairs(keys, k, column, barred)
     gather = queries is None and asked is not None
     own = np.arange(n) if queries is None and asked is None else asked
 
@@ -135,26 +176,69 @@ def _check_k(k: Any, n: int, itself: bool) -> None:
         raise GonioError(f"nearest: {k} neighbours of {n} rows were asked for; a number from 1 to {most} is needed.")
 
 
+def _scan_all_pairs(keys: np.ndarray, k: int, column: np.ndarray | None, barred: np.ndarray | None):
+    """The neighbours of every key among all the others: each product serves both keys, so half of them are made."""
+    found = _Lists(len(keys), len(keys), k, column, barred, np.arange(len(keys)))
+    parts = list(spans(len(keys), BLOCK))
+    locks = [Lock() for _ in parts]
+
+    def look(pair: tuple[int, int]) -> None:
+        (i, a), (j, b) = ((x, slice(*parts[x])) for x in pair)
+        S = keys[a] @ keys[b].T
+        if i != j:
+            with locks[j]:
+                found.keep_turned(S, b, a)
+        with locks[i]:
+            found.keep(S, a, b)
+
+    # Block by block along the diagonals: pairs that follow each other share no block, and threads do not wait.
+    pairs = ((i, i + away) for away in range(len(parts)) for i in range(len(parts) - away))
+    for some in batches(pairs, 4096):
+        in_threads(look, some)
+    in_threads(found.finish, parts)
+    return found.near, found.best
+
+
+class _Lists:
+    """The k best keys of each row so far."""
+
+    def __init__(self, total: int, n: int, k: int, column: Any, barred: Any, own: np.ndarray | None) -> None:
+        self.near = np.full((total, k), -1, np.int64)
+        self.best = np.full((total, k), -np.inf, np.float32)
+        self.column = np.zeros(n, np.float32) if column is None else np.ascontiguousarray(column, np.float32)
+        self.barred = np.zeros(n, bool) if barred is None else np.ascontiguousarray(barred, bool)
+        self.own = np.full(total, -1, np.int64) if own is None else np.asarray(own, np.int64)
+
+    def keep(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
+        """Take in a block of scores, which is written over."""
+        part = self.best[rows], self.near[rows]
+        _keep(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
+
+    def keep_turned(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
+        """The same for a block whose columns are the rows; it is only read."""
+        part = self.best[rows], self.near[rows]
+        _keep_columns(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
+
+    def finish(self, span: tuple[int, int]) -> None:
+        """Put some lists in order, best first."""
+        part = slice(*span)
+        best, near = self.best[part], self.near[part]
+        _fill(best, near, self.barred, self.own[part])
+        order = np.lexsort((near, -best), axis=1)
+        near[:], best[:] = np.take_along_axis(near, order, 1), np.take_along_axis(best, order, 1)
+
+
 def _scan(total: int, n: int, k: int, block: Any, score: Scores, asked, column, barred):
-    near = np.full((total, k), -1, np.int64)
-    best = np.full((total, k), -np.inf, np.float32)
-    column = np.zeros(n, np.float32) if column is None else np.ascontiguousarray(column, np.float32)
-    barred = np.zeros(n, bool) if barred is None else np.ascontiguousarray(barred, bool)
-    own = np.full(total, -1, np.int64) if asked is None else np.asarray(asked, np.int64)
+    found = _Lists(total, n, k, column, barred, asked)
 
     def look(span: tuple[int, int]) -> None:
-        part = slice(*span)
         mine = block(*span)
         for a, b in spans(n, RIVALS):
-            _keep(_plain(score(mine, a, b)), column[a:b], barred[a:b], own[part], a, best[part], near[part])
-        _fill(best[part], near[part], barred, own[part])
-        order = np.lexsort((near[part], -best[part]), axis=1)
-        near[part] = np.take_along_axis(near[part], order, 1)
-        best[part] = np.take_along_axis(best[part], order, 1)
+            found.keep(_plain(score(mine, a, b)), slice(*span), slice(a, b))
+        found.finish(span)
 
-    parts = list(spans(total, ROWS))
-    in_threads(look, parts)
-    return near, best
+    in_threads(look, spans(total, ROWS))
+    return found.near, found.best
 
 
 def _plain(scores: np.ndarray) -> np.ndarray:
