@@ -78,9 +78,22 @@ class RowSurvey:
 
 def unit(X: np.ndarray) -> Float[np.ndarray, "rows dim"]:
     """Rows divided by their lengths, in float32; zero rows stay zero."""
-    X = np.asarray(X, np.float32)
-    size = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    return (X / np.where(size > 0, size, 1)[:, None]).astype(np.float32)
+    X = np.ascontiguousarray(X, np.float32)
+    out = np.empty_like(X)
+    _unit(X, out)
+    return out
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})  # sums in any order: lanes of a register
+def _unit(X: np.ndarray, out: np.ndarray) -> None:
+    rows, dim = X.shape
+    for i in range(rows):
+        size = 0.0
+        for j in range(dim):
+            size += np.float64(X[i, j]) * np.float64(X[i, j])
+        inverse = 1 / np.sqrt(size) if size > 0 else 1.0
+        for j in range(dim):
+            out[i, j] = np.float32(np.float64(X[i, j]) * inverse)
 
 
 @njit(cache=True, nogil=True)

@@ -170,4 +170,5 @@ def _lists(table: EmbeddingTable, scorer: Scorer, k: int, rows: np.ndarray, aske
     among[rows] = True
     number = np.full(len(table), -1)
     number[rows] = np.arange(len(rows))
-    return number[query_lists(table, [scorer], k, own=rows[asked], among=among)[scorer.name].near]
+    near = query_lists(table, [scorer], k, own=rows[asked], among=among)[scorer.name].near
+    return np.where(near >= 0, number[near], -1)

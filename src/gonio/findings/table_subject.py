@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROWS = 1000  # rows that ask for their neighbours where there are no queries
 LISTED = 50  # ids that a finding names
-FEW, CORRECTED = 500, 1_000_000_000  # who ask by every metric; pairs up to which corrections for hubs are tried unasked
+FEW, CORRECTED = 250, 1_000_000_000  # who ask by every metric; pairs up to which corrections for hubs are tried unasked
 Progress = Callable[[int, int, str], None]
 
 
