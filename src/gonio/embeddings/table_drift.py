@@ -36,6 +36,7 @@ class TableDrift:
 
     here, there    rows of the common documents in the new and in the old table
     asked          which of the common documents asked for their neighbours
+    whole          whether all of them did that have a direction in both tables
     kept           what each of them kept
     """
 
@@ -51,6 +52,7 @@ class TableDrift:
     near_old: Int[np.ndarray, "asked near"]
     rows_new: Float[np.ndarray, "asked dim"]
     rows_old: Float[np.ndarray, "asked width"]
+    whole: bool
 
     @property
     def kept(self) -> Float[np.ndarray, " asked"]:
@@ -60,7 +62,7 @@ class TableDrift:
     @property
     def mean_kept(self) -> Interval:
         """Its mean over documents; exact where all asked."""
-        if len(self.asked) == len(self.here):
+        if self.whole:
             value = float(self.kept.mean())
             return Interval(value, value, value)
         return mean_interval(self.kept, bounds=(0, 1))
@@ -80,6 +82,8 @@ class TableDrift:
         X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
         size = np.linalg.norm(X.T @ X) * np.linalg.norm(Y.T @ Y)
         rng = np.random.default_rng(self.seed)
+        if not size > 1e-12 * len(X) ** 2:
+            return float("nan"), float("nan")  # the rows of one table are all equal
         value = np.linalg.norm(Y.T @ X) ** 2 / size
         null = max(np.linalg.norm(Y[rng.permutation(len(Y))].T @ X) ** 2 / size for _ in range(SHUFFLES))
         return float(value), float(null)
@@ -157,11 +161,12 @@ def compare_tables(
     live &= rows_new.any(axis=1) & rows_old.any(axis=1)
     if live.sum() < 3:
         raise GonioError(f"check: {int(live.sum())} common documents have a direction in both tables; 3 are needed.")
+    whole = len(asked) == len(here)
     asked, rows_new, rows_old = asked[live], rows_new[live], rows_old[live]
     k = min(k, len(here) - 1)
     near_new = _lists(new, metric_scorer(metric, rows_new), k, here, asked)
     near_old = _lists(old, metric_scorer(metric, rows_old), k, there, asked)
-    return TableDrift(new, old, metric, k, seed, here, there, asked, near_new, near_old, rows_new, rows_old)
+    return TableDrift(new, old, metric, k, seed, here, there, asked, near_new, near_old, rows_new, rows_old, whole)
 
 
 def _lists(table: EmbeddingTable, scorer: Scorer, k: int, rows: np.ndarray, asked: np.ndarray) -> np.ndarray:
