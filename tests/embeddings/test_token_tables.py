@@ -11,11 +11,11 @@ from tests import real
 
 
 def test_a_head_is_a_table_named_by_its_labels():
-    head = gonio.Head(np.eye(3), labels=["a", "b", "c"])
+    head = gonio.Head(np.eye(3), link="cosine", labels=["a", "b", "c"])
     table = table_of(head)
     assert table.ids.tolist() == ["a", "b", "c"]
     assert (table.whole() == np.eye(3)).all()
-    assert not table_of(gonio.Head(np.eye(3))).has_ids
+    assert not table_of(gonio.Head(np.eye(3), link="cosine")).has_ids
 
 
 @pytest.mark.slow
@@ -32,5 +32,5 @@ def test_wordllama_and_minilm_over_their_words(tmp_path):
     assert c["drift"].data["common"] == len({*new.ids} & {*old.ids})
     assert c["drift"].state == "warning"
     assert 0.1 < c["drift"].value < 0.6
-    assert c["rotation"].data["cka"] > 2 * c["rotation"].data["cka_shuffled"]
+    assert c["rotation"].data["cka"] > c["rotation"].data["cka_shuffled"] + 0.1
     assert c["linear-map"].value > 0.1

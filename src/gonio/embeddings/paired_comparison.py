@@ -46,7 +46,10 @@ class Compared:
 
 
 def compare_paired(base: np.ndarray, others: dict[str, np.ndarray], *, seed: int = 0) -> tuple[Compared, ...]:
-    """Every other way beside the base, by the same resamples of the queries; below ten queries nothing is claimed."""
+    """Every other way beside the base, by the same resamples of the queries.
+
+    Below ten queries, or where fewer than ten of them change, nothing is claimed and there is no interval.
+    """
     m = len(base)
     if m < LEAST:
         nothing = float("nan")
@@ -58,6 +61,9 @@ def compare_paired(base: np.ndarray, others: dict[str, np.ndarray], *, seed: int
         mean, se = float(d.mean()), float(d.std(ddof=1) / np.sqrt(m))
         if se == 0:
             found.append((name, Interval(mean, mean, mean), 1.0 if mean == 0 else 0.0))
+            continue
+        if np.count_nonzero(d) < LEAST:  # some resamples would hold no query that changes at all
+            found.append((name, Interval(mean, float("nan"), float("nan")), 1.0))
             continue
         means = counts @ d / m
         spread = np.sqrt(np.maximum(counts @ (d * d) / m - means * means, 1e-300) / (m - 1))

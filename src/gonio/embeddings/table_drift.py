@@ -88,21 +88,26 @@ class TableDrift:
         null = max(np.linalg.norm(Y[rng.permutation(len(Y))].T @ X) ** 2 / size for _ in range(SHUFFLES))
         return float(value), float(null)
 
-    def carried(self) -> Interval | None:
-        """What old vectors, mapped linearly into the new space, find there of what the new ones find.
+    def carried(self) -> tuple[Interval, int] | None:
+        """What old vectors, mapped linearly into the new space, find there of what the new ones find, and how many ask.
 
-        The map is fitted on documents that do not ask; None where they are fewer than twice the width.
+        The map is fitted on documents that do not ask, on half of them at least where all do; None where these are
+        fewer than twice the width.
         """
-        rest = np.setdiff1d(np.arange(len(self.here)), self.asked)
         rng = np.random.default_rng(self.seed + 5)
+        some = np.sort(rng.permutation(len(self.asked))[: max(1, len(self.here) // 2)])
+        asked = self.asked[some]
+        rest = np.setdiff1d(np.arange(len(self.here)), asked)
         rest = np.sort(rng.permutation(rest)[:FITTED])
         if len(rest) < 2 * (self.old.shape[1] + 1):
             return None
-        M = linear_map(self.old.take(self.there[rest]), self.new.take(self.here[rest]))
-        mapped = apply_map(M, self.rows_old)
-        found = _lists(self.new, metric_scorer("cosine", mapped), self.k, self.here, self.asked)
-        wanted = _lists(self.new, metric_scorer("cosine", self.rows_new), self.k, self.here, self.asked)
-        return mean_interval(shared_share(wanted, found), bounds=(0, 1))
+        taught = self.old.take(self.there[rest]), self.new.take(self.here[rest])
+        known = np.isfinite(taught[0]).all(axis=1) & np.isfinite(taught[1]).all(axis=1)
+        M = linear_map(*(x[known] for x in taught))
+        mapped = apply_map(M, self.rows_old[some])
+        found = _lists(self.new, metric_scorer("cosine", mapped), self.k, self.here, asked)
+        wanted = _lists(self.new, metric_scorer("cosine", self.rows_new[some]), self.k, self.here, asked)
+        return mean_interval(shared_share(wanted, found), bounds=(0, 1)), len(asked)
 
     def carried_threshold(self, threshold: float) -> tuple[Interval, Interval, int]:
         """The new threshold that as many random pairs of documents reach, their share, and how many pairs there are.

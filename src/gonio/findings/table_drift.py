@@ -17,7 +17,7 @@ from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import cheaper_scorers, metric_scorer
 from gonio.embeddings.table_drift import COMPARED, TableDrift, compare_tables
 from gonio.findings.finding import Finding, counted
-from gonio.findings.table_subject import LISTED, ROWS, TableSubject, found, interval_words
+from gonio.findings.table_subject import LISTED, ROWS, TableSubject, difference_words, found, interval_words
 
 TOLD = 10  # pairs on either side of a threshold that is carried over
 KEPT = 0.9  # a mean share of kept neighbours surely below this is worth acting on
@@ -100,17 +100,17 @@ def _same(d: TableDrift) -> Iterator[Finding]:
 
 
 def _linear(s: TableSubject, d: TableDrift) -> Iterator[Finding]:
-    found_ = d.carried()
+    carried = d.carried()
     do = "M = gonio.embeddings.linear_map(old, X); Q = gonio.embeddings.apply_map(M, old[:10])"
-    if found_ is None:
-        rest = len(d.here) - len(d.asked)
-        says = f"{counted(rest, 'document')} of both tables did not ask and could teach it, which is too few. "
-        says += "Ask with a smaller sample, or give more documents."
+    if carried is None:
+        says = f"{counted(len(d.here), 'document')} of both tables cannot both teach it and test it at width "
+        says += f"{d.old.shape[1]}; give more documents."
         yield found("linear-map", "open", "no linear map was fitted", "open", None, says, do)
         return
+    found_, askers = carried
     title = f"old vectors, mapped linearly, find {interval_words(found_)} of what new ones find"
     says = (
-        f"Recall@{d.k} by cosine over {len(d.asked):,} documents that the map was not fitted on: what old queries "
+        f"Recall@{d.k} by cosine over {askers:,} documents that the map was not fitted on: what old queries "
         f"would cost that "
         f"are not embedded anew."
     )
@@ -186,8 +186,7 @@ def _quality(s: TableSubject) -> Finding:
     old, new = (np.array([side[q] for q in both]) for side in sides)
     c = compare_paired(old, {"new": new}, seed=s.seed)[0]
     losers = [both[i] for i in np.argsort(new - old, kind="stable")[:10] if new[i] < old[i]]
-    title = f"nDCG@{s.k} went from {old.mean():.3f} to {new.mean():.3f}: {c.difference.value:+.3f}"
-    title += f" ({c.difference.low:+.3f} to {c.difference.high:+.3f})" if c.difference.low == c.difference.low else ""
+    title = f"nDCG@{s.k} went from {old.mean():.3f} to {new.mean():.3f}: {difference_words(c.difference)}"
     words = {"better": "the new is better", "worse": "the new is worse", "not shown": "no difference is shown"}[
         c.verdict
     ]
@@ -228,8 +227,7 @@ def _cheaper(s: TableSubject) -> Iterator[Finding]:
         whole = ndcg.pop("cosine")
         compared = compare_paired(whole, ndcg, seed=s.seed)
         says += f" nDCG@{s.k}, {whole.mean():.3f} by cosine, changes by " + "; ".join(
-            f"{c.name} {c.difference.value:+.3f} ({c.difference.low:+.3f} to {c.difference.high:+.3f}, {c.verdict})"
-            for c in compared
+            f"{c.name} {difference_words(c.difference)}, {c.verdict}" for c in compared
         )
         says += " (better or worse: corrected for all of them)."
         data["quality"] = {c.name: {**c.difference.to_dict(), "verdict": c.verdict} for c in compared}

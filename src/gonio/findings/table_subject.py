@@ -177,6 +177,18 @@ def found(
     return Finding(key, section, title, state, value, says, threshold, data={"try": do, **data})
 
 
+def difference_words(x: Any) -> str:
+    """A difference with its sign and its interval, or alone where there is none.
+
+    >>> from gonio.similarity.bootstrap import Interval
+    >>> difference_words(Interval(-0.5, -0.75, -0.25)), difference_words(Interval(0.1, float("nan"), float("nan")))
+    ('-0.500 (-0.750 to -0.250)', '+0.100 (too few change for an interval)')
+    """
+    if x.low != x.low:
+        return f"{x.value:+.3f} (too few change for an interval)"
+    return f"{x.value:+.3f} ({x.low:+.3f} to {x.high:+.3f})"
+
+
 def interval_words(x: Any, digits: int = 3) -> str:
     """A value with its interval in words, or alone where it is exact or there is none.
 
