@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from gonio.embeddings import paired_comparison
 from gonio.embeddings.judged_thresholds import best_f1, scored_pairs
 from gonio.embeddings.paired_comparison import compare_paired
 from gonio.embeddings.random_pairs import random_pairs
@@ -94,7 +95,10 @@ def test_the_range_of_the_best_f1_holds_the_best_threshold_of_the_population(law
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "queries"), [("few change", 225), ("skewed", 225), ("normal", 225), ("normal", 40)])
-def test_the_interval_of_a_paired_difference_holds_it(law, queries):
+def test_the_interval_of_a_paired_difference_holds_it(law, queries, monkeypatch):
+    monkeypatch.setattr(
+        paired_comparison, "RESAMPLES", 999
+    )  # a fifth of what a check draws: a thousand samples are many
     rng = np.random.default_rng(4)
     got = 0
     for seed in range(RUNS):

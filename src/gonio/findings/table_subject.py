@@ -182,10 +182,10 @@ def difference_words(x: Any) -> str:
 
     >>> from gonio.similarity.bootstrap import Interval
     >>> difference_words(Interval(-0.5, -0.75, -0.25)), difference_words(Interval(0.1, float("nan"), float("nan")))
-    ('-0.500 (-0.750 to -0.250)', '+0.100 (too few change for an interval)')
+    ('-0.500 (-0.750 to -0.250)', '+0.100 (too few queries differ for an interval)')
     """
     if x.low != x.low:
-        return f"{x.value:+.3f} (too few change for an interval)"
+        return f"{x.value:+.3f} (too few queries differ for an interval)"
     return f"{x.value:+.3f} ({x.low:+.3f} to {x.high:+.3f})"
 
 
