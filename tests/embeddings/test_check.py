@@ -24,7 +24,7 @@ def tried(c, X, Q, old=None):
     """Run every line of code that the findings propose."""
     for f in c.findings:
         line = f.data["try"]
-        if not line.startswith("gonio ") and "qrels.txt" not in line:
+        if not line.startswith("gonio "):
             exec(line, {"np": np, "gonio": gonio, "found": c, "X": X, "Q": Q, "old": old})
 
 
@@ -192,7 +192,7 @@ def test_a_sample_is_said_to_be_an_estimate_and_needs_less():
         ({"false_alarms": 2}, "between 0 and 1"),
         ({"fail_on": ["hub"]}, "did you mean 'hubs'"),
         ({"fail_on": ["threshold"]}, "without --threshold"),
-        ({"queries": np.zeros((2, 32))}, "zero or not finite"),
+        ({"queries": np.zeros((2, 32))}, "not finite or all zeros"),
     ],
 )
 def test_bad_options_are_one_sentence(options, match):
@@ -223,5 +223,4 @@ def test_the_command_writes_json_and_a_page_and_fails_when_asked(tmp_path):
     assert CliRunner().invoke(main, [*line, "--fail-on", "threshold"]).exit_code == 2
     commands = [x.split("try: ")[1] for x in done.output.splitlines() if "try: gonio " in x]
     for again in set(commands):
-        if "--qrels" not in again:
-            assert CliRunner().invoke(main, again.split()[1:]).exit_code == 0, again
+        assert CliRunner().invoke(main, again.split()[1:]).exit_code == 0, again

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
+from gonio.embeddings import paired_comparison
+from gonio.embeddings.judged_thresholds import best_f1, scored_pairs
+from gonio.embeddings.paired_comparison import compare_paired
 from gonio.embeddings.random_pairs import random_pairs
 from gonio.embeddings.sampling_intervals import mean_interval, quantile_interval, share_interval
 
@@ -56,3 +60,53 @@ def test_rates_and_thresholds_of_sampled_tables_hold_those_of_the_whole(with_que
         quantiles.append(held(pairs.threshold_at(0.01), at))
     assert 0.93 <= np.mean(shares) <= 0.97
     assert 0.93 <= np.mean(quantiles) <= 0.97
+
+
+def shifted(rng, queries: int = 100, each: int = 20):
+    """Scores of pairs, a fifth of them relevant and two higher, each query with a shift of its own."""
+    query = np.repeat(np.arange(queries), each)
+    relevant = rng.random(len(query)) < 0.2
+    return rng.standard_normal(len(query)) + 2 * relevant + 0.5 * rng.standard_normal(queries)[query], relevant, query
+
+
+def best_of_shifted() -> float:
+    t = np.linspace(-1, 4, 50_001)
+    found = 0.2 * norm.sf((t - 2) / np.sqrt(1.25))
+    listed = found + 0.8 * norm.sf(t / np.sqrt(1.25))
+    return float(t[np.argmax(2 * found / (listed + 0.2))])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["uniform", "shifted"])
+def test_the_range_of_the_best_f1_holds_the_best_threshold_of_the_population(law):
+    """The promise of the range: the threshold of the best F1 over all queries there are lies in it, 95 times of 100."""
+    truth = (3 - np.sqrt(5)) / 2 if law == "uniform" else best_of_shifted()  # (1 - T^2) / (1.5 - T) is largest there
+    got = 0
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        if law == "uniform":
+            score = rng.random(3000)
+            pairs = score, rng.random(3000) < score, rng.integers(0, 150, 3000)
+        else:
+            pairs = shifted(rng)
+        got += held(best_f1(scored_pairs(*pairs), seed=seed).threshold, truth)
+    assert 0.93 <= got / RUNS <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "queries"), [("few change", 225), ("skewed", 225), ("normal", 225), ("normal", 40)])
+def test_the_interval_of_a_paired_difference_holds_it(law, queries, monkeypatch):
+    monkeypatch.setattr(
+        paired_comparison, "RESAMPLES", 999
+    )  # a fifth of what a check draws: a thousand samples are many
+    rng = np.random.default_rng(4)
+    got = 0
+    for seed in range(RUNS):
+        if law == "few change":  # most queries keep their list, as under a mild remedy
+            d, truth = np.where(rng.random(queries) < 0.3, rng.beta(1, 3, queries) - 0.15, 0), 0.03
+        elif law == "skewed":
+            d, truth = rng.exponential(1, queries), 1.0
+        else:
+            d, truth = rng.normal(0.05, 0.2, queries), 0.05
+        got += held(compare_paired(np.zeros(queries), {"other": d}, seed=seed)[0].difference, truth)
+    assert 0.93 <= got / RUNS <= 0.97

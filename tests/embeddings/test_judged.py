@@ -112,6 +112,11 @@ def test_holms_correction_is_that_of_the_definition():
     base = rng.random(200)
     told = compare_paired(base, {"same": base, "up": base + 0.1 + 0.1 * rng.standard_normal(200)})
     assert [c.verdict for c in told] == ["not shown", "better"]
+    few = base.copy()
+    few[:5] += 0.5  # resamples without any of the five would make the interval a fiction
+    changed = compare_paired(base, {"few": few})[0]
+    assert changed.verdict == "not shown"
+    assert np.isnan(changed.difference.low)
 
 
 def test_the_threshold_of_a_precision_is_the_lowest_that_has_it():

@@ -167,8 +167,9 @@ def figure1(simulated_users, simulated_items, rank, lam_product, lam_factors, se
 @click.option("--lam-factors", type=float, help="Penalty on each factor (the root of --lam-product).")
 @click.option("--least", type=int, default=20, show_default=True, help="Films with at least so many ratings.")
 @click.option("--remedies", is_flag=True, help="Also the remedies the paper names.")
+@click.option("--leave-last-out", is_flag=True, help="Instead: which measure and remedy finds each user's last film.")
 @json_option
-def movielens(path, rank, lam_product, lam_factors, least, remedies, json_to) -> None:
+def movielens(path, rank, lam_product, lam_factors, least, remedies, leave_last_out, json_to) -> None:
     """Which cosine finds films of the same genre, on MovieLens-100k.
 
     PATH is a folder, or a wheel or zip, with the files ml-100k.inter and ml-100k.item inside.
@@ -177,6 +178,11 @@ def movielens(path, rank, lam_product, lam_factors, least, remedies, json_to) ->
     from gonio.papers.movielens import genre_agreement, read
 
     data = read(path)
+    if leave_last_out:
+        from gonio.papers.movielens_retrieval import leave_last_out as hold_out
+
+        _tell(hold_out(data, rank, lam_product=lam_product, lam_factors=lam_factors), text.held_out, json_to)
+        return
     with plainly():
         found = genre_agreement(
             data, rank, lam_product=lam_product, lam_factors=lam_factors, least=least, remedies=remedies

@@ -7,7 +7,7 @@ for start, block in table.blocks():     # float32, shape (rows, dim), as stored:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,6 +105,10 @@ class EmbeddingTable:
             self._ids = np.array([str(x) for x in found], dtype=object)
             self._ids.flags.writeable = False
         return self._ids
+
+    def names(self, rows: Any) -> list[str]:
+        """The ids of some rows; where there are none only these numbers are written out, not those of all rows."""
+        return [str(int(i)) for i in rows] if not self.has_ids else [str(self.ids[i]) for i in rows]
 
     @property
     def places(self) -> dict[str, int]:

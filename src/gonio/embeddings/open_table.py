@@ -11,6 +11,7 @@ import numpy as np
 
 from gonio.core import checks
 from gonio.core.errors import GonioError, LoadError, missing_extra
+from gonio.core.head import Head
 from gonio.core.npy_file import read_npy
 from gonio.core.npz_archive import NpzArchive
 from gonio.core.readable_label import quoted
@@ -29,7 +30,8 @@ def table_of(source: Any, *, column: str | None = None, id: str | None = None, i
     Parameters
     ----------
     source : a path (npy, npz, parquet, arrow, csv, jsonl, safetensors, word vectors, a faiss index), a folder or glob
-        of parquet files, a numpy or torch array, a pandas or polars frame, a pyarrow table, a faiss index
+        of parquet files, a folder of a model (its table of tokens, or its head), a `gonio.Head`, a numpy or torch
+        array, a pandas or polars frame, a pyarrow table, a faiss index
     column : the column, field, entry or tensor that holds the embeddings, where several could
     id : the column or field that names the rows
     ids : the names themselves, one a row
@@ -49,6 +51,8 @@ def table_of(source: Any, *, column: str | None = None, id: str | None = None, i
 def _opened(source: Any, column: str | None, id_column: str | None) -> EmbeddingTable:
     if isinstance(source, EmbeddingTable):
         return source
+    if isinstance(source, Head):
+        return _of_head(source, "the head")
     if isinstance(source, (str, Path)):
         return _of_path(str(source), column, id_column)
     if hasattr(source, "reconstruct_n") and hasattr(source, "ntotal"):
@@ -98,6 +102,8 @@ def _of_path(path: str, column: str | None, id_column: str | None) -> EmbeddingT
         return of_files(found, path, column, id_column)
     if place.is_dir():
         found = sorted(p for p in place.rglob("*") if p.suffix.lower() in ARROW and not p.name.startswith((".", "_")))
+        if not found and (place / "config.json").is_file():
+            return _of_head(load(place, tensor=column), place.name)
         if not found:
             raise LoadError(f"check: {place} holds no parquet file; give a file, or a folder of parquet files.")
         return of_files(found, place.name, column, id_column)
@@ -122,11 +128,13 @@ def _of_path(path: str, column: str | None, id_column: str | None) -> EmbeddingT
             return _of_faiss(faiss.read_index(str(place)), place.name)
         except RuntimeError as e:
             raise LoadError(f"check: {place.name} is no faiss index ({str(e).splitlines()[-1][:120]}).") from None
-    head = load(place, link="cosine", tensor=column)
-    labels = np.array(head.labels, dtype=object) if head.named else None
-    return EmbeddingTable(
-        place.name, head.shape, fetch=lambda s, e: head.rows[s:e], ids=None if labels is None else lambda: labels
-    )
+    return _of_head(load(place, link="cosine", tensor=column), place.name)
+
+
+def _of_head(head: Head, name: str) -> EmbeddingTable:
+    """The rows of a head, or of a model's own table of tokens, named by its labels."""
+    ids = (lambda: np.array(head.labels, dtype=object)) if head.named else None
+    return EmbeddingTable(name, head.shape, fetch=lambda s, e: head.rows[s:e], ids=ids)
 
 
 def _of_npz(path: Path, column: str | None) -> EmbeddingTable:

@@ -1,8 +1,9 @@
 """Is one way better than another on the same queries? Paired bootstrap over queries, corrected for all that was tried.
 
     d_q = quality of the other - quality of the base, for each query q
-    interval   quantiles of the mean of d over resamples of the queries
-    p          share of resamples whose t-value around the observed mean is as far out as the observed one from 0
+    t          (mean of d in a resample - mean of d) / its standard error there
+    interval   mean of d less the quantiles of t times the standard error (bootstrap-t, Efron 1981)
+    p          share of resamples whose t is as far from 0 as the observed mean over its standard error
 
 Holm's correction orders the p-values of all that was tried and multiplies the i-th smallest of m by m - i + 1: the
 chance that anything is called better or worse while nothing differs stays below 5 %.
@@ -20,7 +21,7 @@ from gonio.similarity.bootstrap import Interval
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-RESAMPLES, LEAST, LEVEL = 4999, 10, 0.05
+RESAMPLES, LEAST, LEVEL, FAR = 4999, 10, 0.05, 1e3
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class Compared:
 
 
 def compare_paired(base: np.ndarray, others: dict[str, np.ndarray], *, seed: int = 0) -> tuple[Compared, ...]:
-    """Every other way beside the base, by the same resamples of the queries; below ten queries nothing is claimed."""
+    """Every other way beside the base, by the same resamples of the queries.
+
+    Below ten queries, or where fewer than ten of them change, nothing is claimed and there is no interval.
+    """
     m = len(base)
     if m < LEAST:
         nothing = float("nan")
@@ -58,12 +62,15 @@ def compare_paired(base: np.ndarray, others: dict[str, np.ndarray], *, seed: int
         if se == 0:
             found.append((name, Interval(mean, mean, mean), 1.0 if mean == 0 else 0.0))
             continue
+        if np.count_nonzero(d) < LEAST:  # some resamples would hold no query that changes at all
+            found.append((name, Interval(mean, float("nan"), float("nan")), 1.0))
+            continue
         means = counts @ d / m
         spread = np.sqrt(np.maximum(counts @ (d * d) / m - means * means, 1e-300) / (m - 1))
-        beyond = np.abs(means - mean) / spread >= abs(mean) / se
-        p = float((1 + beyond.sum()) / (1 + RESAMPLES))
-        low, high = np.quantile(means, [0.025, 0.975])
-        found.append((name, Interval(mean, float(low), float(high)), p))
+        t = np.clip((means - mean) / spread, -FAR, FAR)  # a resample of one query alone has no spread
+        p = float((1 + (np.abs(t) >= abs(mean) / se).sum()) / (1 + RESAMPLES))
+        ends = mean - np.quantile(t, [0.975, 0.025]) * se
+        found.append((name, Interval(mean, float(ends[0]), float(ends[1])), p))
     corrected = holm(np.array([p for _, _, p in found]))
     return tuple(Compared(n, i, p, float(c)) for (n, i, p), c in zip(found, corrected, strict=True))
 

@@ -62,7 +62,7 @@ def query_hubs(near: np.ndarray, documents: int) -> QueryHubs:
     from scipy.stats import binom
 
     queries, k = near.shape
-    counts = np.bincount(near.ravel(), minlength=documents)
+    counts = np.bincount(near[near >= 0], minlength=documents)
     p = min(1.0, k / documents)
     chance = int(binom.isf(min(0.5, 0.001 / documents), queries, p))
     return QueryHubs(counts, queries, k, chance, (float((counts == 0).mean()), float((1 - p) ** queries)))

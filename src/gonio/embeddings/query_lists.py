@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool
 from gonio.embeddings.embedding_table import EmbeddingTable
 from gonio.embeddings.scorers import Scorer
-from gonio.similarity.nearest import nearest
+from gonio.similarity.nearest import NearestSoFar
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class QueryLists:
-    """The documents of each query, best first, and their scores."""
+    """The documents of each query, best first, and their scores; -1 and -inf where there are fewer."""
 
     near: Int[np.ndarray, "queries near"]
     scores: Float[np.ndarray, "queries near"]
@@ -43,43 +44,27 @@ def query_lists(
     `among`: the rows that may be listed, true or false; rows that are zero or not finite never are.
     """
     n = len(table)
-    wanted = min(n, k + (own is not None))
     every = {} if own is None or isinstance(own, Mapping) else {s.name: own for s in scorers}
     owns: Mapping[str, np.ndarray] = own if isinstance(own, Mapping) else every
-    held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for start, block in table.blocks():
-        finite = np.isfinite(block).all(axis=1)
-        block = block if finite.all() else np.where(np.expand_dims(finite, 1), block, 0)
-        barred = np.asarray(~finite | ~block.any(axis=1))
-        if among is not None:
-            barred = barred | ~among[start : start + len(block)]
-        for s in scorers:
-            keys, column = s.documents(block)
-            near, best = nearest(keys, min(wanted, len(keys)), queries=s.queries, column=column, barred=barred)
-            part = (near + start, best)
-            held[s.name] = part if s.name not in held else _merged(held[s.name], part, wanted)
-        if on_block is not None:
-            on_block(start + len(block), n, "documents")
-    return {name: _without(owns.get(name), near, best, k) for name, (near, best) in held.items()}
-
-
-def _merged(
-    a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray], k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    near, best = np.concatenate([a[0], b[0]], axis=1), np.concatenate([a[1], b[1]], axis=1)
-    order = np.argsort(-best, axis=1, kind="stable")[:, :k]  # earlier rows come first where scores are equal
-    return np.take_along_axis(near, order, 1), np.take_along_axis(best, order, 1)
-
-
-def _without(own: np.ndarray | None, near: np.ndarray, best: np.ndarray, k: int) -> QueryLists:
-    if own is None:
-        return QueryLists(near[:, :k], best[:, :k])
-    mine = near == own[:, None]
-    mine[~mine.any(axis=1), -1] = True  # its own row is not among them: the last one goes
-    rows = len(near)
-    return QueryLists(near[~mine].reshape(rows, -1)[:, :k], best[~mine].reshape(rows, -1)[:, :k])
+    held = {s.name: NearestSoFar(s.queries, min(n, k), owns.get(s.name)) for s in scorers}
+    with BlasPool() as pool:
+        for start, block in table.blocks():
+            finite = np.isfinite(block).all(axis=1)
+            block = block if finite.all() else np.where(np.expand_dims(finite, 1), block, 0)
+            barred = np.asarray(~finite | ~block.any(axis=1))
+            if among is not None:
+                barred = barred | ~among[start : start + len(block)]
+            for s in scorers:
+                so_far = held[s.name]
+                keys, column = s.documents(block)
+                pool.run(lambda p, x=so_far, a=(keys, start, column, barred): x.add(p, *a), so_far.parts())
+            if on_block is not None:
+                on_block(start + len(block), n, "documents")
+    return {name: QueryLists(*x.lists()) for name, x in held.items()}
 
 
 def shared_share(a: np.ndarray, b: np.ndarray) -> Float[np.ndarray, " queries"]:
-    """For each query the share of the list in a that the list in b has too."""
-    return (a[:, :, None] == b[:, None, :]).any(axis=2).mean(axis=1)
+    """For each query the share of the list in a that the list in b has too; places without a document (-1) are none."""
+    listed = a >= 0
+    both = (a[:, :, None] == b[:, None, :]).any(axis=2) & listed
+    return both.sum(axis=1) / np.maximum(listed.sum(axis=1), 1)

@@ -19,6 +19,21 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int, UInt64
 
 SAMPLE = 20_000  # rows kept for pairs, moments and remedies
+SHOWN = 20  # groups of equal rows that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Equal rows.
+
+    spare     every row that is equal to an earlier one
+    groups    how many groups of equal rows there are
+    largest   the rows of the largest of them
+    """
+
+    spare: Int[np.ndarray, " spare"]
+    groups: int
+    largest: tuple[Int[np.ndarray, " members"], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +69,13 @@ class RowSurvey:
         return np.flatnonzero(self.norms == 0)
 
     @cached_property
-    def groups(self) -> tuple[Int[np.ndarray, " members"], ...]:
-        """Rows that are equal, those with the most copies first; empty rows are left out."""
+    def live(self) -> int:
+        """How many rows have a direction: finite, and not all zeros."""
+        return int((self.norms > 0).sum())
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Rows that are equal; empty rows are left out."""
         live = np.flatnonzero(self.norms > 0)
         s = self.signs[live]
         order = np.lexsort((live, s[:, 1], s[:, 0]))
@@ -64,8 +84,9 @@ class RowSurvey:
         starts = np.flatnonzero(new)
         sizes = np.diff(np.append(starts, len(order)))
         several = np.flatnonzero(sizes > 1)
-        several = several[np.argsort(-sizes[several], kind="stable")]
-        return tuple(live[order[starts[g] : starts[g] + sizes[g]]] for g in several)
+        first = several[np.argsort(-sizes[several], kind="stable")][:SHOWN]
+        largest = tuple(live[order[starts[g] : starts[g] + sizes[g]]] for g in first)
+        return Copies(np.sort(live[order[~new]]), len(several), largest)
 
     @cached_property
     def effective_rank(self) -> float:
@@ -78,9 +99,22 @@ class RowSurvey:
 
 def unit(X: np.ndarray) -> Float[np.ndarray, "rows dim"]:
     """Rows divided by their lengths, in float32; zero rows stay zero."""
-    X = np.asarray(X, np.float32)
-    size = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    return (X / np.where(size > 0, size, 1)[:, None]).astype(np.float32)
+    X = np.ascontiguousarray(X, np.float32)
+    out = np.empty_like(X)
+    _unit(X, out)
+    return out
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})  # sums in any order: lanes of a register
+def _unit(X: np.ndarray, out: np.ndarray) -> None:
+    rows, dim = X.shape
+    for i in range(rows):
+        size = 0.0
+        for j in range(dim):
+            size += np.float64(X[i, j]) * np.float64(X[i, j])
+        inverse = 1 / np.sqrt(size) if size > 0 else 1.0
+        for j in range(dim):
+            out[i, j] = np.float32(np.float64(X[i, j]) * inverse)
 
 
 @njit(cache=True, nogil=True)

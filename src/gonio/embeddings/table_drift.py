@@ -36,6 +36,7 @@ class TableDrift:
 
     here, there    rows of the common documents in the new and in the old table
     asked          which of the common documents asked for their neighbours
+    whole          whether all of them did that have a direction in both tables
     kept           what each of them kept
     """
 
@@ -51,6 +52,7 @@ class TableDrift:
     near_old: Int[np.ndarray, "asked near"]
     rows_new: Float[np.ndarray, "asked dim"]
     rows_old: Float[np.ndarray, "asked width"]
+    whole: bool
 
     @property
     def kept(self) -> Float[np.ndarray, " asked"]:
@@ -60,7 +62,7 @@ class TableDrift:
     @property
     def mean_kept(self) -> Interval:
         """Its mean over documents; exact where all asked."""
-        if len(self.asked) == len(self.here):
+        if self.whole:
             value = float(self.kept.mean())
             return Interval(value, value, value)
         return mean_interval(self.kept, bounds=(0, 1))
@@ -80,25 +82,32 @@ class TableDrift:
         X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
         size = np.linalg.norm(X.T @ X) * np.linalg.norm(Y.T @ Y)
         rng = np.random.default_rng(self.seed)
+        if not size > 1e-12 * len(X) ** 2:
+            return float("nan"), float("nan")  # the rows of one table are all equal
         value = np.linalg.norm(Y.T @ X) ** 2 / size
         null = max(np.linalg.norm(Y[rng.permutation(len(Y))].T @ X) ** 2 / size for _ in range(SHUFFLES))
         return float(value), float(null)
 
-    def carried(self) -> Interval | None:
-        """What old vectors, mapped linearly into the new space, find there of what the new ones find.
+    def carried(self) -> tuple[Interval, int] | None:
+        """What old vectors, mapped linearly into the new space, find there of what the new ones find, and how many ask.
 
-        The map is fitted on documents that do not ask; None where they are fewer than twice the width.
+        The map is fitted on documents that do not ask, on half of them at least where all do; None where these are
+        fewer than twice the width.
         """
-        rest = np.setdiff1d(np.arange(len(self.here)), self.asked)
         rng = np.random.default_rng(self.seed + 5)
+        some = np.sort(rng.permutation(len(self.asked))[: max(1, len(self.here) // 2)])
+        asked = self.asked[some]
+        rest = np.setdiff1d(np.arange(len(self.here)), asked)
         rest = np.sort(rng.permutation(rest)[:FITTED])
         if len(rest) < 2 * (self.old.shape[1] + 1):
             return None
-        M = linear_map(self.old.take(self.there[rest]), self.new.take(self.here[rest]))
-        mapped = apply_map(M, self.rows_old)
-        found = _lists(self.new, metric_scorer("cosine", mapped), self.k, self.here, self.asked)
-        wanted = _lists(self.new, metric_scorer("cosine", self.rows_new), self.k, self.here, self.asked)
-        return mean_interval(shared_share(wanted, found), bounds=(0, 1))
+        taught = self.old.take(self.there[rest]), self.new.take(self.here[rest])
+        known = np.isfinite(taught[0]).all(axis=1) & np.isfinite(taught[1]).all(axis=1)
+        M = linear_map(*(x[known] for x in taught))
+        mapped = apply_map(M, self.rows_old[some])
+        found = _lists(self.new, metric_scorer("cosine", mapped), self.k, self.here, asked)
+        wanted = _lists(self.new, metric_scorer("cosine", self.rows_new[some]), self.k, self.here, asked)
+        return mean_interval(shared_share(wanted, found), bounds=(0, 1)), len(asked)
 
     def carried_threshold(self, threshold: float) -> tuple[Interval, Interval, int]:
         """The new threshold that as many random pairs of documents reach, their share, and how many pairs there are.
@@ -157,11 +166,12 @@ def compare_tables(
     live &= rows_new.any(axis=1) & rows_old.any(axis=1)
     if live.sum() < 3:
         raise GonioError(f"check: {int(live.sum())} common documents have a direction in both tables; 3 are needed.")
+    whole = len(asked) == len(here)
     asked, rows_new, rows_old = asked[live], rows_new[live], rows_old[live]
     k = min(k, len(here) - 1)
     near_new = _lists(new, metric_scorer(metric, rows_new), k, here, asked)
     near_old = _lists(old, metric_scorer(metric, rows_old), k, there, asked)
-    return TableDrift(new, old, metric, k, seed, here, there, asked, near_new, near_old, rows_new, rows_old)
+    return TableDrift(new, old, metric, k, seed, here, there, asked, near_new, near_old, rows_new, rows_old, whole)
 
 
 def _lists(table: EmbeddingTable, scorer: Scorer, k: int, rows: np.ndarray, asked: np.ndarray) -> np.ndarray:
@@ -170,4 +180,5 @@ def _lists(table: EmbeddingTable, scorer: Scorer, k: int, rows: np.ndarray, aske
     among[rows] = True
     number = np.full(len(table), -1)
     number[rows] = np.arange(len(rows))
-    return number[query_lists(table, [scorer], k, own=rows[asked], among=among)[scorer.name].near]
+    near = query_lists(table, [scorer], k, own=rows[asked], among=among)[scorer.name].near
+    return np.where(near >= 0, number[near], -1)

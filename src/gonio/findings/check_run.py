@@ -84,7 +84,7 @@ class Check:
         return tuple(f for f in self.warnings if f.key in keys or "any" in keys)
 
     def to_dict(self) -> dict[str, Any]:
-        """The check in plain values."""
+        """The check in plain values: docs/check.schema.json describes it."""
         return {
             "format": "gonio check",
             "version": VERSION,
@@ -212,6 +212,18 @@ def check(
         precision=precision,
         gains=gains,
         progress=on_block,
+        typed={
+            name: value
+            for name, value, usual in (
+                ("column", column, None),
+                ("id", id, None),
+                ("metric", metric, "cosine"),
+                ("false_alarms", false_alarms, 0.01),
+                ("sample", sample, None),
+                ("k", k, 10),
+            )
+            if value != usual
+        },
     )
     check_keys(fail_on, s)
     findings: list[Finding] = []

@@ -15,9 +15,9 @@ from gonio.embeddings.relevance_judgements import judgements_of
 from gonio.embeddings.retrieval_quality import judged_queries, retrieval_quality
 from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import cheaper_scorers, metric_scorer
-from gonio.embeddings.table_drift import TableDrift, compare_tables
+from gonio.embeddings.table_drift import COMPARED, TableDrift, compare_tables
 from gonio.findings.finding import Finding, counted
-from gonio.findings.table_subject import LISTED, ROWS, TableSubject, found, interval_words
+from gonio.findings.table_subject import LISTED, ROWS, TableSubject, difference_words, found, interval_words
 
 TOLD = 10  # pairs on either side of a threshold that is carried over
 KEPT = 0.9  # a mean share of kept neighbours surely below this is worth acting on
@@ -41,10 +41,15 @@ def drift(s: TableSubject) -> Iterator[Finding]:
 def _neighbours(s: TableSubject, d: TableDrift) -> Finding:
     kept = d.mean_kept
     order = np.argsort(d.kept, kind="stable")[:LISTED]
-    moved = [{"id": str(s.corpus.ids[d.here[d.asked[i]]]), "kept": float(d.kept[i])} for i in order if d.kept[i] < 1]
+    named = s.corpus.names(d.here[d.asked[order]])
+    moved = [{"id": n, "kept": float(d.kept[i])} for n, i in zip(named, order, strict=True) if d.kept[i] < 1]
     lost = len(s.corpus) - len(d.here), len(d.old) - len(d.here)
     only = f" {lost[0]:,} documents are only in the new table and {lost[1]:,} only in the old." if any(lost) else ""
-    asked = "all" if len(d.asked) == len(d.here) else f"{len(d.asked):,} random, estimated, of"
+    asked = (
+        f"all {len(d.asked):,} common documents that have a direction in both"
+        if d.whole
+        else f"{len(d.asked):,} random ones, estimated, of {len(d.here):,} common documents"
+    )
     names = ", ".join(m["id"] for m in moved[:5]) or "none"
     return found(
         "drift",
@@ -52,7 +57,7 @@ def _neighbours(s: TableSubject, d: TableDrift) -> Finding:
         f"of {d.k} neighbours under the old table {interval_words(kept)} are kept",
         "warning" if kept.high < KEPT else "fine",
         kept.value,
-        f"Mean over {asked} {len(d.here):,} common documents, by {s.metric}. Moved most: {names}.{only} Whether the "
+        f"Mean over {asked}, by {s.metric}. Moved most: {names}.{only} Whether the "
         f"new lists are "
         f"better or worse, only judgements can tell (--qrels with --was-queries).",
         'found["drift"].data["moved"]',
@@ -67,6 +72,8 @@ def _same(d: TableDrift) -> Iterator[Finding]:
     same = d.same
     value, null = d.cka
     said = f"Linear CKA is {value:.3f}; with shuffled rows at most {null:.3f}."
+    if value != value:
+        said = "Linear CKA is not defined, for the rows of one table are all equal."
     if same is None:
         title, reason = "no rotation relates the tables: their widths differ", ""
     else:
@@ -75,7 +82,10 @@ def _same(d: TableDrift) -> Iterator[Finding]:
             False: "are not one up to a rotation",
             None: "may be one up to a rotation",
         }
-        title, reason = f"the two tables {word[same.same]}", f" {same.reason[:1].upper()}{same.reason[1:]}."
+        who = "the two tables"
+        if not d.whole or len(d.asked) > COMPARED:
+            who = f"the {min(len(d.asked), COMPARED):,} documents compared"
+        title, reason = f"{who} {word[same.same]}", f" {same.reason[:1].upper()}{same.reason[1:]}."
     yield found(
         "rotation",
         "drift",
@@ -90,17 +100,17 @@ def _same(d: TableDrift) -> Iterator[Finding]:
 
 
 def _linear(s: TableSubject, d: TableDrift) -> Iterator[Finding]:
-    found_ = d.carried()
+    carried = d.carried()
     do = "M = gonio.embeddings.linear_map(old, X); Q = gonio.embeddings.apply_map(M, old[:10])"
-    if found_ is None:
-        rest = len(d.here) - len(d.asked)
-        says = f"{counted(rest, 'document')} of both tables did not ask and could teach it, which is too few. "
-        says += "Ask with a smaller sample, or give more documents."
+    if carried is None:
+        says = f"{counted(len(d.here), 'document')} of both tables cannot both teach it and test it at width "
+        says += f"{d.old.shape[1]}; give more documents."
         yield found("linear-map", "open", "no linear map was fitted", "open", None, says, do)
         return
+    found_, askers = carried
     title = f"old vectors, mapped linearly, find {interval_words(found_)} of what new ones find"
     says = (
-        f"Recall@{d.k} by cosine over {len(d.asked):,} documents that the map was not fitted on: what old queries "
+        f"Recall@{d.k} by cosine over {askers:,} documents that the map was not fitted on: what old queries "
         f"would cost that "
         f"are not embedded anew."
     )
@@ -109,6 +119,10 @@ def _linear(s: TableSubject, d: TableDrift) -> Iterator[Finding]:
 
 def _threshold(s: TableSubject, d: TableDrift) -> Finding:
     assert s.threshold is not None
+    if len(d.here) < 100:
+        title = f"{s.threshold:g} there cannot be carried over by false alarms"
+        says = f"{len(d.here):,} common documents give too few pairs that share none; 100 documents are needed."
+        return found("carried-threshold", "drift", title, "open", None, says, s.again(threshold=s.threshold))
     t, share, pairs = d.carried_threshold(s.threshold)
     above = round(share.value * pairs)
     known = min(above, pairs - above) >= TOLD
@@ -172,8 +186,7 @@ def _quality(s: TableSubject) -> Finding:
     old, new = (np.array([side[q] for q in both]) for side in sides)
     c = compare_paired(old, {"new": new}, seed=s.seed)[0]
     losers = [both[i] for i in np.argsort(new - old, kind="stable")[:10] if new[i] < old[i]]
-    title = f"nDCG@{s.k} went from {old.mean():.3f} to {new.mean():.3f}: {c.difference.value:+.3f}"
-    title += f" ({c.difference.low:+.3f} to {c.difference.high:+.3f})" if c.difference.low == c.difference.low else ""
+    title = f"nDCG@{s.k} went from {old.mean():.3f} to {new.mean():.3f}: {difference_words(c.difference)}"
     words = {"better": "the new is better", "worse": "the new is worse", "not shown": "no difference is shown"}[
         c.verdict
     ]
@@ -214,8 +227,7 @@ def _cheaper(s: TableSubject) -> Iterator[Finding]:
         whole = ndcg.pop("cosine")
         compared = compare_paired(whole, ndcg, seed=s.seed)
         says += f" nDCG@{s.k}, {whole.mean():.3f} by cosine, changes by " + "; ".join(
-            f"{c.name} {c.difference.value:+.3f} ({c.difference.low:+.3f} to {c.difference.high:+.3f}, {c.verdict})"
-            for c in compared
+            f"{c.name} {difference_words(c.difference)}, {c.verdict}" for c in compared
         )
         says += " (better or worse: corrected for all of them)."
         data["quality"] = {c.name: {**c.difference.to_dict(), "verdict": c.verdict} for c in compared}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gonio.embeddings.query_hubs import query_hubs
+from gonio.embeddings.scorers import hub_scorers
 from gonio.findings.finding import Finding, counted
 from gonio.findings.table_subject import LISTED, TableSubject, found
 
@@ -29,23 +30,24 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         if way in s.lists:
             other = query_hubs(s.lists[way].near, len(s.corpus))
             corrected[way] = {"most": int(other.counts.max()), "unfound": other.unfound[0]}
-    with_ = "; ".join(f"with {w} in {x['most']:,}, and {x['unfound']:.1%} are in none" for w, x in corrected.items())
+    with_ = "; ".join(
+        f"with {w} the busiest is in {x['most']:,} and {x['unfound']:.1%} are in none" for w, x in corrected.items()
+    )
     drawn = f" drawn at random from {len(s.asks) if s.asks is not None else len(s.corpus):,}" if s.estimated else ""
     order = np.argsort(-h.counts, kind="stable")[:LISTED]
-    do = s.again(qrels="qrels.txt") if s.asks is not None else 'found["hubs"].data["busiest"]'
+    do = hub_scorers(s.asking)[0].code if s.asks is not None else 'found["hubs"].data["busiest"]'
     yield found(
         "hubs",
         "hubs",
-        f"{counted(len(bad), 'document')} crowd{'s' if len(bad) == 1 else ''} the lists; {name} is in "
-        f"{h.counts[busiest]:,} "
-        f"of {h.queries:,} ({share:.1%})",
+        f"{counted(len(bad), 'document')} crowd{'s' if len(bad) == 1 else ''} the lists; document {name} is in "
+        f"{h.counts[busiest]:,} of {h.queries:,} lists ({share:.1%})",
         "warning" if len(bad) else "fine",
         int(h.counts[busiest]),
         f"Lists of the {h.k} best by {s.metric}, of {h.queries:,} {who}{drawn}. A document is in {h.expected:.2f} on "
         f"average; "
         f"if lists were random, none would be in more than {h.chance:,} (but for one table in a thousand)."
         + by_cosine
-        + (f" The busiest document is {with_}." if with_ else "")
+        + (f" {with_[:1].upper()}{with_[1:]}." if with_ else "")
         + " Whether a correction finds more of what users want, only judgements can tell.",
         do,
         threshold=h.chance,
@@ -60,7 +62,7 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         "fact",
         seen,
         f"{h.queries:,} lists of {h.k} can hold at most {min(1.0, h.queries * h.k / len(s.corpus)):.1%} of the "
-        f"{len(s.corpus):,} documents; more {who} find more.",
+        f"{len(s.corpus):,} documents." + (f" More {who} may find more." if s.estimated or s.asks is not None else ""),
         'found["unfound"].data["ids"]',
         chance=chance,
         ids=s.named(np.flatnonzero(h.counts == 0)),

@@ -25,7 +25,7 @@ from gonio.embeddings.retrieval_quality import RetrievalQuality, judged_queries,
 from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import METRICS, Scorer, metric_scorer, query_normalised, remedy_scorers
 from gonio.findings.finding import Finding
-from gonio.findings.table_subject import TableSubject, found, interval_words
+from gonio.findings.table_subject import TableSubject, difference_words, found, interval_words
 
 DEPTH, RETURNED = 1000, 100  # documents of a list that MAP and MRR look at, and that a threshold cuts
 LOSERS = 10
@@ -149,9 +149,7 @@ def _tried(
     by = {v: [c for c in compared if c.verdict == v] for v in ("better", "worse", "not shown")}
 
     def told(cs: list[Compared]) -> str:
-        return "; ".join(
-            f"{c.name} {c.difference.value:+.3f} ({c.difference.low:+.3f} to {c.difference.high:+.3f})" for c in cs
-        )
+        return "; ".join(f"{c.name} {difference_words(c.difference)}" for c in cs)
 
     best = max(by["better"], key=lambda c: c.difference.value, default=None)
     if best is not None:

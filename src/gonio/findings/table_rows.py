@@ -29,13 +29,18 @@ def rows(s: TableSubject) -> Iterator[Finding]:
 
 def _wrong(s: TableSubject, n: int) -> Iterator[Finding]:
     kinds = (
-        ("not-finite", s.survey.not_finite, "not finite", "have a NaN or an infinity; they have no similarity at all"),
-        ("empty-rows", s.survey.empty, "empty", "are all zeros; they have no cosine, and no query finds them by one"),
+        (
+            "not-finite",
+            s.survey.not_finite,
+            "not finite",
+            "a NaN or an infinity in a row leaves it no similarity at all",
+        ),
+        ("empty-rows", s.survey.empty, "empty", "a row of zeros has no cosine, and no query finds it by one"),
         (
             "constant-rows",
             np.flatnonzero(s.survey.constant),
             "constant",
-            "hold one number in every dimension, which is what a placeholder looks like",
+            "one number in every dimension is what a placeholder looks like",
         ),
     )
     bad = {key: where for key, where, _, _ in kinds if len(where)}
@@ -50,22 +55,24 @@ def _wrong(s: TableSubject, n: int) -> Iterator[Finding]:
                 title,
                 "warning",
                 len(where),
-                f"{names}{' and more' if len(where) > 5 else ''}: they {says}.",
+                f"{'Row' if len(where) == 1 else 'Rows'} {names}{' and more' if len(where) > 5 else ''}: {says}.",
                 do,
                 rows=where.tolist(),
                 ids=s.named(where),
             )
     if not bad:
         says = "All rows are finite, none is empty, none holds one number only."
-        yield found("rows", "rows", f"all {n:,} rows hold numbers", "fine", 0, says, s.again(metric=s.metric))
+        title = "the one row holds numbers" if n == 1 else f"all {n:,} rows hold numbers"
+        yield found("rows", "rows", title, "fine", 0, says, s.again())
 
 
 def _copies(s: TableSubject, n: int) -> Iterator[Finding]:
-    groups = s.survey.groups
-    spare = sum(len(g) - 1 for g in groups)
+    copies = s.survey.copies
+    spare, groups = len(copies.spare), copies.largest
     if not spare:
         says = "Every row was compared with every other by two 64-bit hashes of its float32 numbers."
-        yield found("duplicates", "rows", "no two rows are equal", "fine", 0, says, s.again(metric=s.metric))
+        title = "no two rows are equal" if s.survey.live == n else "no two rows are equal of those with a direction"
+        yield found("duplicates", "rows", title, "fine", 0, says, s.again())
         return
     most = groups[0]
     if len(most) == n:
@@ -78,23 +85,23 @@ def _copies(s: TableSubject, n: int) -> Iterator[Finding]:
         title,
         "warning",
         spare,
-        f"{counted(len(groups), 'group')} of equal rows, the largest of {len(most):,} ({', '.join(s.named(most[:3]))}"
+        f"{counted(copies.groups, 'group')} of equal rows, the largest of {len(most):,} ({', '.join(s.named(most[:3]))}"
         f"{', ...' if len(most) > 3 else ''}). Copies fill the lists of queries with one document.",
         'X = np.delete(X, found["duplicates"].data["spare"], axis=0)',
-        spare=sorted(int(i) for g in groups for i in g[1:]),
-        groups=[s.named(g) for g in groups[:20]],
+        spare=copies.spare.tolist(),
+        groups=[s.named(g) for g in groups],
     )
 
 
 def _near_copies(s: TableSubject) -> Iterator[Finding]:
     which, lists = s.row_lists
     near = lists.scores[:, 0] >= NEAR_COPY
-    whole = len(which) == len(s.survey.norms)
+    whole = len(which) == s.survey.live
     share = share_interval(int(near.sum()), len(which))
-    pairs = [(s.corpus.ids[which[r]], s.corpus.ids[lists.near[r, 0]]) for r in np.flatnonzero(near)[:20]]
+    pairs = [s.named((which[r], lists.near[r, 0])) for r in np.flatnonzero(near)[:20]]
     said = f"{share.value:.1%}" if whole else f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}, estimated)"
     title = f"{said} of the rows have another at a cosine of {NEAR_COPY} or more"
-    looked = f"{'All' if whole else f'{len(which):,} random'} rows were compared with all others."
+    looked = f"{'All' if whole else 'Random'} {len(which):,} rows that have a direction were compared with all others."
     yield found(
         "near-duplicates",
         "rows",
@@ -103,7 +110,7 @@ def _near_copies(s: TableSubject) -> Iterator[Finding]:
         share.value,
         looked + " Copies that are equal are among them.",
         'found["near-duplicates"].data["pairs"]',
-        pairs=[list(map(str, p)) for p in pairs],
+        pairs=pairs,
         interval=share.to_dict(),
     )
 
@@ -155,7 +162,8 @@ def _two_groups(s: TableSubject) -> Iterator[Finding]:
         f"the rows form two groups along one direction, the smaller with {parts.share:.1%} of them",
         "fact",
         parts.share,
-        f"Seen in {len(U):,} rows; the groups are {parts.apart:.1f} spreads apart. Two models or prompts in one "
+        f"Seen in {len(U):,} rows; the groups are {f'{parts.apart:.1f}' if parts.apart < 1000 else 'over 1,000'} "
+        f"spreads apart. Two models or prompts in one "
         f"table look like "
         f"this, and so do two languages or two topics.",
         "part = X @ np.linalg.svd(X[:2000] - X[:2000].mean(axis=0))[2][0]",

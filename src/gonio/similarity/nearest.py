@@ -158,6 +158,44 @@ def nearest(
     return _scan(total, n, k, block, scores, own, column, barred)
 
 
+class NearestSoFar:
+    """The k best keys of each query, where the keys come block by block; see `add` and `lists`.
+
+    own : the number of the key that each query is, which is left out of its list
+    """
+
+    def __init__(self, queries: np.ndarray, k: int, own: np.ndarray | None = None) -> None:
+        self.queries = np.ascontiguousarray(queries, np.float32)
+        total = len(self.queries)
+        self.near = np.full((total, k), -1, np.int64)
+        self.best = np.full((total, k), -np.inf, np.float32)
+        self.own = np.full(total, -1, np.int64) if own is None else np.asarray(own, np.int64)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Spans of queries, one a thread at a time: `add` may run on several at once."""
+        size = -(-len(self.queries) // cores())
+        return list(spans(len(self.queries), max(1, min(ROWS, size))))
+
+    def add(
+        self, span: tuple[int, int], keys: np.ndarray, first: int, column: np.ndarray | None, barred: np.ndarray
+    ) -> None:
+        """Let the queries of a span look at a block of keys, whose first has the number `first`."""
+        part = slice(*span)
+        mine = self.queries[part]
+        nothing = np.zeros(min(RIVALS, len(keys)), np.float32)
+        for a, b in spans(len(keys), RIVALS):
+            more = nothing[: b - a] if column is None else np.ascontiguousarray(column[a:b], np.float32)
+            _keep(
+                _plain(mine @ keys[a:b].T), more, barred[a:b], self.own[part], first + a, self.best[part],
+                self.near[part],
+            )  # fmt: skip
+
+    def lists(self) -> tuple[Int[np.ndarray, "queries near"], Float[np.ndarray, "queries near"]]:
+        """The numbers of the keys and their scores, best first; -1 and -inf where there are fewer than k."""
+        order = np.lexsort((self.near, -self.best), axis=1)
+        return np.take_along_axis(self.near, order, 1), np.take_along_axis(self.best, order, 1)
+
+
 def nearest_by(
     score: Scores, n: int, k: int, which: np.ndarray | None = None, *, barred: np.ndarray | None = None
 ) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
