@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from gonio.core.atomic_write import make_folder, whole, whole_text
 from gonio.core.errors import GonioError
 from gonio.papers.comparison import Picture, Reproduction, Row, summary
+from gonio.report.frame import style
 
 PAPERS = {
     "nielsen-grivas-2026": "nielsen_grivas_2026",
@@ -27,7 +27,10 @@ PAPERS = {
     "zhou-2022": "zhou_2022",
 }
 # Words stay whole; only the paths of functions and tests may be broken anywhere.
-WRAPPING = "main { max-width: 76rem; } td { overflow-wrap: break-word; } td:last-child { overflow-wrap: anywhere; }\n"
+WRAPPING = (
+    ".gonio td { overflow-wrap: break-word; } .gonio td:last-child { overflow-wrap: anywhere; }\n"
+    ".gonio .wide { overflow-x: auto; } .gonio img { max-width: 100%; height: auto; background: #fff; }\n"
+)
 
 
 def reproduce(
@@ -82,7 +85,7 @@ def text(several: list[Reproduction]) -> str:
 def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ...] = ("png",)) -> Path:
     """One page a paper with its pictures and numbers, an index, and reproduction.json."""
     folder = make_folder(out, "reproduce")
-    css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
+    css = style()
     whole_text(folder / "style.css", css + WRAPPING, "reproduce")
     for r in several:
         for p in r.pictures:
