@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import zlib
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gonio.core.readable_label import readable
+from gonio.core.self_contained_page import inline_json, packed_json, policy
 from gonio.core.version import __version__
 from gonio.report.causes import MARKS, WORDS
 from gonio.report.text import printable
@@ -39,11 +36,7 @@ def templates() -> Environment:
 def page(template: str, scripts: Sequence[str], **values: Any) -> str:
     """A whole page: it may run its own script and wear its own style, and ask nobody for anything."""
     css, js = style(), "\n".join(_asset(name) for name in scripts)
-    policy = (
-        f"default-src 'none'; script-src '{_digest(js)}'; style-src '{_digest(css)}'; base-uri 'none'; "
-        f"form-action 'none'"
-    )
-    return templates().get_template(template).render(css=trusted(css), js=trusted(js), policy=policy, **values)
+    return templates().get_template(template).render(css=trusted(css), js=trusted(js), policy=policy(js, css), **values)
 
 
 def style() -> str:
@@ -52,15 +45,13 @@ def style() -> str:
 
 
 def packed(data: Any) -> Markup:
-    """Data as a page carries them: JSON, deflated, in letters that end no element."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return trusted(base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii"))
+    """Data as a page carries them: deflated."""
+    return trusted(packed_json(data))
 
 
 def plain_json(data: Any) -> Markup:
-    """A little JSON as it is, with nothing that could end its element."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return trusted(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+    """A little JSON as it is."""
+    return trusted(inline_json(data))
 
 
 def shown(name: Any) -> str:
@@ -73,10 +64,6 @@ def trusted(text: str) -> Markup:
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704  our own files, numbers, or letters of base64
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 @cache
