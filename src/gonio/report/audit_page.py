@@ -90,10 +90,12 @@ def facts(audit: Audit) -> str:
     h = audit.head
     assumed = h.source.assumed if h.source else frozenset()
     mark = lambda part: " (assumed)" if part in assumed else ""  # noqa: E731
-    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} labels x {h.shape[1]}"]
+    word = "items" if is_factor_model(h) else "labels"
+    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} {word} x {h.shape[1]}"]
     if h.link in SCORES:
         out.append(f"{printable(str(h.inputs))}{mark('inputs')}")
-    out += [f"{v:,} {k.replace('_', ' ')}" for k, v in audit.given.items() if v]
+    told = ("embeddings",) if h.inputs.points is not None else ()  # they are the inputs, said already
+    out += [f"{v:,} {k.replace('_', ' ')}" for k, v in audit.given.items() if v and k not in told]
     return " · ".join(out)
 
 
