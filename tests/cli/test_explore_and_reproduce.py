@@ -31,7 +31,7 @@ def test_plain_explore_writes_the_figures_and_opens_them(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     assert run("explore").splitlines()[-1] == "written explore.html"
     assert opened == [(tmp_path / "explore.html").as_uri()]
-    assert "Figure 1 b" in (tmp_path / "explore.html").read_text()
+    assert "Figure 1" in (tmp_path / "explore.html").read_text()
 
 
 def test_explore_shows_the_plane_of_three_named_labels(tmp_path, opened):

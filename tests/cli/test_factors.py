@@ -94,7 +94,7 @@ def test_audit_of_a_pair_of_files(tmp_path):
     (tmp_path / "names.txt").write_text("\n".join(f"film {i}" for i in range(40)))
     pair = ("--users", tmp_path / "u.npy", "--items", tmp_path / "i.npy")
     r = run("audit", *pair, "--labels", tmp_path / "names.txt", "--popularity", tmp_path / "p.npy", "--top", 5,
-            "--csv", tmp_path / "rows.csv")  # fmt: skip
+            "--csv", tmp_path / "rows.csv", "--explain")  # fmt: skip
     assert r.exit_code == 0, r.output
     assert "with popularity" in r.stdout
     assert "reach no user's top 5" in r.stdout or "reaches no user's top 5" in r.stdout

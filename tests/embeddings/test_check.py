@@ -36,7 +36,7 @@ def test_every_finding_ends_with_a_line_that_runs(metric):
     c = gonio.check(X, Q, metric=metric, threshold=0.5)
     assert {"duplicates", "empty-rows"} <= {f.key for f in c.warnings}
     tried(c, X.astype(np.float32), Q.astype(np.float32))
-    assert text(c).count("try: ") == len(c.findings)
+    assert text(c, explain=True).count("try: ") == len(c.findings)
     assert json.loads(c.to_json())["findings"][0]["key"] == c.findings[0].key
     assert "<code>" in c.to_html()
     assert "duplicates" in repr(c)

@@ -69,7 +69,7 @@ def test_an_audit_says_nothing_of_predictions_where_the_rows_predict_nothing(mad
 @pytest.mark.parametrize("name", MODELS)
 def test_text_and_json_say_the_same(made, name):
     t, said = made(name)
-    text = " ".join(run("audit", *t.typed, *t.more.get("audit", ())).split())
+    text = " ".join(run("audit", *t.typed, *t.more.get("audit", ()), "--explain").split())
     for f in said["findings"]:
         assert " ".join(f["title"].split()) in text
         assert " ".join(f["says"].split()) in text

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gonio.core.head import Head
+from gonio.core.renderers import rendered
 from gonio.core.status import Answer
 from gonio.proofs.certificate_base import Certificate
 
@@ -31,6 +32,9 @@ class Verdict:
             "note": self.note,
             "proof": proof,
         }
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         return f"{self.question} {self.answer}{'; ' + self.note if self.note else ''}\n  {self.certificate!r}".rstrip()

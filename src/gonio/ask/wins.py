@@ -19,6 +19,7 @@ from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
 from gonio.core.parallel import in_threads, spans
 from gonio.core.readable_label import quoted
+from gonio.core.renderers import rendered
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
@@ -235,6 +236,9 @@ class CanWin:
             "twins": [g.to_dict() for g in self.twins],
             "interrupted": self.interrupted,
         }
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         stopped = ", interrupted" if self.interrupted else ""

@@ -19,7 +19,7 @@ from gonio.cli.model import (
     reading_options,
     text_of,
 )
-from gonio.cli.output import csv_option, json_option, tell
+from gonio.cli.output import csv_option, explain_option, json_option, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.cli.text import embeddings_of, embeddings_options
 from gonio.core.errors import GonioError
@@ -43,6 +43,12 @@ from gonio.report.text import printable
     help="Label sets of your data, one a line, labels separated by tabs (sigmoid).",
 )
 @click.option("--html", metavar="FILE", type=Writes(), help="Write the report as one page.")
+@click.option(
+    "--embed-rows",
+    is_flag=True,
+    help="Let the page answer for any pair: it then carries the rows' directions, which are the model's weights.",
+)
+@explain_option
 @json_option
 @click.option(
     "--fail-on", metavar="KEYS", help="End with code 1 if one of these findings is a warning: never-wins,... or any."
@@ -54,8 +60,8 @@ from gonio.report.text import printable
 @click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @csv_option("an item of a factor model")
 def audit(
-    model, link, tensor, labels, inputs, users, items, embeddings, text, split, tokens, feed, html, json_to, fail_on,
-    trained, popularity, top, csv_to, **given
+    model, link, tensor, labels, inputs, users, items, embeddings, text, split, tokens, feed, html, embed_rows, explain,
+    json_to, fail_on, trained, popularity, top, csv_to, **given
 ) -> None:  # fmt: skip
     """Ask everything gonio knows about MODEL: what a cosine can tell, what is possible, what to use instead."""
     from gonio.report import audit as report
@@ -71,10 +77,11 @@ def audit(
     with plainly():
         result = _ask(head, top, keys, **given)
     rows = partial(factor_rows, head, given["popularity"], top)
-    quiet = tell(lambda: report.audit(result), result.to_dict, json_to, rows, csv_to)
     if html is not None:
-        result.to_html(html)
-        click.echo(f"  written    {html}", err=quiet)
+        result.to_html(html, embed_rows=embed_rows)
+    text = partial(report.audit, result, explain=explain, page=html or "")
+    if tell(text, result.to_dict, json_to, rows, csv_to) and html is not None:
+        click.echo(f"  written    {html}", err=True)
     if keys:
         failing: tuple[Finding, ...] = result.failing(keys)
         for f in failing:

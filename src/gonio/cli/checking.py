@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import frequencies_of, frequencies_option
-from gonio.cli.output import json_option, tell
+from gonio.cli.output import explain_option, json_option, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.core.progress import Bar
 from gonio.report.text import printable
@@ -58,13 +58,14 @@ from gonio.report.text import printable
 @click.option("--sample", metavar="M", type=int, help="At most M queries (or rows) ask; findings are then estimates.")
 @click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @click.option("--html", metavar="FILE", type=Writes(), help="Write the report as one page.")
+@explain_option
 @json_option
 @click.option(
     "--fail-on",
     metavar="KEYS",
     help="End with code 1 if one of these findings is a warning: hubs,threshold,... or any.",
 )
-def check(corpus, queries, top, html, json_to, fail_on, frequencies, **options) -> None:
+def check(corpus, queries, top, html, explain, json_to, fail_on, frequencies, **options) -> None:
     """Check a table of embeddings: wrong rows, what a score means, hubs, and, given judgements, what helps.
 
     CORPUS is a .npy, .npz, .parquet, .arrow, .csv, .jsonl or .safetensors file, word vectors, a faiss index, or a
@@ -77,10 +78,13 @@ def check(corpus, queries, top, html, json_to, fail_on, frequencies, **options) 
     options["frequencies"] = frequencies_of(frequencies, "check")
     with Bar("check") as bar:
         result = ask(corpus, queries, k=top, fail_on=keys, on_block=bar, **options)
-    quiet = tell(lambda: report.check(result), result.to_dict, json_to)
     if html is not None:
         result.to_html(html)
-        click.echo(f"  written    {html}", err=quiet)
+    if (
+        tell(lambda: report.check(result, explain=explain, page=html or ""), result.to_dict, json_to)
+        and html is not None
+    ):
+        click.echo(f"  written    {html}", err=True)
     failing = result.failing(keys)
     for f in failing:
         click.echo(f"gonio: {f.key}: {printable(f.title)}", err=True)

@@ -16,6 +16,8 @@ json_option = click.option(
     "--json", "json_to", metavar="FILE", type=Writes(), help="Write the result as JSON; '-' prints it instead of text."
 )
 
+explain_option = click.option("--explain", is_flag=True, help="Also print what each finding means.")
+
 proof_option = click.option(
     "--proof",
     metavar="FILE",

@@ -2,48 +2,77 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gonio.core import checks
 from gonio.core.atomic_write import whole_text
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.self_contained_page import inline_json, policy
 from gonio.core.version import __version__
-from gonio.explorer.presets import presets
+from gonio.explorer.places import MOST, NEAR, agreement, measure_of, name_of, places
+from gonio.explorer.steps import steps
 from gonio.findings.finding import short
+from gonio.similarity.nearest import nearest_by_cosine
 
-SHOWN = 60  # labels of a real head that are drawn
+SCRIPTS = ("geometry.js", "view.js", "controls.js")
+DOTS = 400  # states that are drawn
 
 
-def page(head: Head | None = None, labels: Sequence[Label] | None = None, *, title: str | None = None) -> str:
-    """The page as text: the papers' figures, and first a slice of a head where one is given."""
-    shown = presets()
-    if head is not None:
-        shown.insert(0, plane(head, labels))
+def page(
+    head: Head | None = None,
+    labels: Sequence[Label] | None = None,
+    *,
+    embeddings: Any = None,
+    title: str | None = None,
+) -> str:
+    """The page as text: the paper in four steps, and first a head, where one is given, with its states as dots."""
+    css, js = _text("page.css"), "".join(_text(name) for name in SCRIPTS)
     parts = {
-        "title": title or "What a cosine of label vectors cannot tell",
-        "css": _text("page.css"),
-        "js": _text("page.js"),
-        "data": _safe(json.dumps({"presets": shown})),
+        "title": escape(title or "Same model. Any cosine."),
+        "css": css,
+        "policy": escape(policy(js, css)),
+        "data": inline_json({"steps": steps(), "model": None if head is None else model(head, labels, embeddings)}),
         "version": __version__,
+        "js": js,
     }
     out = _text("page.html")
     for name, value in parts.items():
-        out = out.replace("{{ " + name + " }}", value if name in ("css", "js", "data") else _escaped(value))
+        out = out.replace("{{ " + name + " }}", value)
     return out
 
 
-def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
+def model(head: Head, labels: Sequence[Label] | None = None, embeddings: Any = None) -> dict[str, Any]:
+    """A head as the page carries it: the plane of three labels first, then the neighbourhoods that can be searched."""
+    F = None if embeddings is None else checks.embeddings(embeddings, head.shape[1], "explore").astype(np.float64)
+    first = plane(head, labels, F)
+    m = measure_of(head, F)
+    states = 0 if F is None else len(F)
+    moves = head.link == "sigmoid" or head.softcap is not None  # a vector added to all rows would change predictions
+    return {
+        "scenes": [first, *places(head, m, states)],
+        "link": "sigmoid" if head.link == "sigmoid" else "softmax",
+        "how": "map" if moves else "add",
+        "ranks": head.link == "dot",
+        "stretch": None,
+        "pair": [0, 1],
+        "command": f"gonio explore {head.typed} --labels-of-plane LABEL LABEL LABEL",
+    }
+
+
+def plane(head: Head, labels: Sequence[Label] | None = None, embeddings: Any = None) -> dict[str, Any]:
     """A head seen in the plane of inputs through three of its labels.
 
-    With Q an orthonormal basis of the differences of the three rows, inputs x = Q u have the scores (W Q) u + b: a head
-    of two dimensions with the same gauge. Only labels that can win somewhere in the plane are kept, and the three.
+    With Q an orthonormal basis of the differences of the three rows, inputs x = centre + Q u have the scores
+    (W Q) u + W centre + b: a head of two dimensions with the same gauge. The labels that win somewhere in the plane are
+    kept, and the three; the Gram matrix of their whole rows gives whole cosines.
     """
     head.must_score("explore")
     if head.link == "cosine":
@@ -60,37 +89,43 @@ def plane(head: Head, labels: Sequence[Label] | None = None) -> dict[str, Any]:
         raise GonioError(f"explore: the rows of {names} lie on one line and span no plane; choose others.")
     flat = np.concatenate([block.astype(np.float64) @ Q for _, block in head.blocks()])
     centre = _centre(head, three)
-    bias = None if head.bias is None else head.bias.astype(np.float64)
+    there = None
     if centre is not None:
         there = np.concatenate([block.astype(np.float64) @ centre for _, block in head.blocks()])
-        bias = there if bias is None else bias + there
-    reach = _reach(flat, bias, three)
-    kept = _kept(flat, bias, reach, three)
-    names = [head.labels[i] if len(head.labels[i]) <= LONG else head.labels[i][: LONG - 1] + "…" for i in kept]
+    bias = None if head.bias is None else head.bias.astype(np.float64)
+    level = there if bias is None else bias if there is None else bias + there
+    reach = _reach(flat, level, three)
+    kept = _with_neighbours(head, _kept(flat, level, reach, three))
+    names = [name_of(head, i) for i in kept]
     where = "about an input at which these three are the top" if centre is not None else "through 0"
     story = (
         f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {short(names[0])}, "
-        f"{short(names[1])} and {short(names[2])}, {where}. The {len(kept)} labels drawn are these and those that win "
-        "somewhere in it; probabilities are among these. Drag the vectors."
+        f"{short(names[1])} and {short(names[2])}, {where}. The {len(kept)} labels drawn are these, those that win "
+        f"somewhere in it, and labels nearest to {short(names[0])} by cosine; probabilities are among these."
     )
     if head.link == "dot":
         story += " The model ranks by score; a softmax of the scores is shown, whose order is the same."
-    rest = head.rows[np.array(kept)].astype(np.float64)
-    rest = rest - (rest @ Q) @ Q.T
+    whole = head.rows[np.array(kept)].astype(np.float64)
+    dots = None
+    if embeddings is not None:
+        some = embeddings[np.unique(np.linspace(0, len(embeddings) - 1, DOTS).astype(int))]
+        dots = ((some - (0 if centre is None else centre)) @ Q).round(6).tolist()
     return {
-        "name": "this model",
+        "of": names[0],
         "W": flat[kept].tolist(),
-        "outside": (rest @ rest.T).tolist(),  # inner products of what lies outside the plane: for whole cosines
-        "softcap": head.softcap,
-        "ranks": head.link == "dot",
+        "G": (whole @ whole.T).tolist(),
+        "at0": None if there is None else there[kept].tolist(),  # products with the centre of the picture
+        "q0": None if centre is None else (centre @ Q).tolist(),
         "bias": None if bias is None else bias[kept].tolist(),
+        "softcap": head.softcap,
         "labels": names,
         "pair": [0, 1],
         "reach": reach,
         "story": story,
-        "stretch": 0,
         "slice": True,
-        "link": "sigmoid" if head.link == "sigmoid" else "softmax",
+        "dots": dots,
+        "note": "States are drawn where they fall onto the plane." if dots else "",
+        **agreement(measure_of(head, embeddings), kept, 0 if embeddings is None else len(embeddings)),
     }
 
 
@@ -152,11 +187,17 @@ def _kept(flat: np.ndarray, bias: np.ndarray | None, reach: float, three: list[i
     for start in range(0, len(points), 256):
         s = points[start : start + 256] @ flat.T
         np.add.at(count, np.argmax(s if bias is None else s + bias, axis=1), 1)
-    order = [int(i) for i in np.argsort(-count, kind="stable")[:SHOWN] if count[i] and i not in three]
-    return [*three, *order][:SHOWN]
+    order = [int(i) for i in np.argsort(-count, kind="stable")[:MOST] if count[i] and i not in three]
+    return [*three, *order][:MOST]
 
 
-LONG = 80  # characters of a label's name on the page
+def _with_neighbours(head: Head, kept: list[int]) -> list[int]:
+    """The labels kept, filled up with the nearest of the first one by cosine."""
+    k = min(NEAR, head.shape[0] - 1)
+    if head.norms[kept[0]] == 0 or len(kept) >= NEAR:
+        return kept
+    near = nearest_by_cosine(head.rows, k, np.array(kept[:1]))[0][0].tolist()
+    return [*kept, *(i for i in near if i not in kept and head.norms[i] > 0)][: max(NEAR, len(kept))]
 
 
 def write(path: str | Path, text: str) -> Path:
@@ -166,14 +207,3 @@ def write(path: str | Path, text: str) -> Path:
 
 def _text(name: str) -> str:
     return (files("gonio.explorer") / name).read_text(encoding="utf-8")
-
-
-def _safe(data: str) -> str:
-    """JSON inside a script element: nothing in a label can end it."""
-    return data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _escaped(text: str) -> str:
-    from html import escape
-
-    return escape(text)

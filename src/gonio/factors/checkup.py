@@ -15,6 +15,7 @@ from gonio.core.errors import GonioError
 from gonio.core.head import Head, Trained
 from gonio.core.inputs import AllInputs
 from gonio.core.parallel import spans
+from gonio.core.renderers import rendered
 from gonio.factors.adapt import Tables, tables
 from gonio.factors.rescaling import singular_form
 from gonio.factors.rescaling_survey import RescalingSurvey, shared, survey_of
@@ -114,6 +115,9 @@ class FactorAudit:
             "never_shown": self.never_shown.tolist(),
             "constant_columns": self.constant.tolist(),
         }
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         n, p = len(self.tables.users), len(self.tables.items)

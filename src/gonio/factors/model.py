@@ -12,6 +12,7 @@ from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Trained
 from gonio.core.inputs import Observed
+from gonio.core.renderers import rendered
 from gonio.core.source import Source
 from gonio.gauge import Gauge, gauge_of
 
@@ -187,6 +188,9 @@ class FactorModel:
             "objective": self.objective if known else None,
             "explained": 1 - self.residual / self.total if known else None,
         }
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         n, p, k = self.shape

@@ -88,7 +88,7 @@ def _once_untied(s: Subject) -> str:
 
 def _hubs(s: Subject) -> Iterator[Finding]:
     h = s.head
-    r = diagnostics.hubness(h, s.k, neighbours=s.lists[0][:, : s.k])
+    r = s.kept["hubness"] = diagnostics.hubness(h, s.k, neighbours=s.lists[0][:, : s.k])
     bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
     top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
     alone = f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest"
@@ -148,6 +148,7 @@ def _norms(s: Subject) -> Iterator[Finding]:
 def _undertrained(s: Subject, duplicates: diagnostics.NearDuplicates) -> Iterator[Finding]:
     h = s.head
     r = diagnostics.undertrained(h, duplicates=duplicates)
+    s.kept["undertrained"] = r.candidates
     names = [h.labels[int(i)] for i in r.candidates[:NAMES]]
     if not names:
         return

@@ -20,6 +20,7 @@ from gonio.findings.cosine_findings import cosine
 from gonio.findings.describe import what
 from gonio.findings.factor_findings import factor_model, is_factor_model
 from gonio.findings.finding import SECTIONS, Finding
+from gonio.findings.label_table import LabelTable, label_table
 from gonio.findings.live_model import head_and_states
 from gonio.findings.measures_instead import instead
 from gonio.findings.possible_outputs import possible
@@ -84,6 +85,7 @@ class Audit:
     findings      in order of section
     seconds       how long each question took
     unfinished    questions that an interrupt cut off
+    labels        every label with what is known of it; None where an interrupt came before it
     """
 
     head: Head
@@ -91,6 +93,7 @@ class Audit:
     seconds: dict[str, float]
     unfinished: tuple[str, ...]
     given: dict[str, int]
+    labels: LabelTable | None = None
 
     def __getitem__(self, key: str) -> Finding:
         """The first finding of that key."""
@@ -130,6 +133,7 @@ class Audit:
             "given": dict(self.given),
             "sections": dict(SECTIONS),
             "findings": [_plain(f.to_dict()) for f in self.findings],
+            "labels": None if self.labels is None else self.labels.to_dict(),
             "unfinished": list(self.unfinished),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
         }
@@ -141,15 +145,19 @@ class Audit:
             whole_text(path, text + "\n", "audit", lone="backslashreplace")
         return text
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The audit as one self-contained page, written to a file where one is named."""
-        text = rendered(self, "html")
+    def to_html(self, path: str | Path | None = None, *, embed_rows: bool = False) -> str:
+        """The audit as one self-contained page, written to a file where one is named.
+
+        With `embed_rows` the page carries the rows' directions in half precision and answers for any pair of labels:
+        they are the model's weights, so pass such a page on only where you would pass on the model.
+        """
+        text = rendered(self, "html with rows" if embed_rows else "html")
         if path is not None:
             whole_text(path, text, "audit")
         return text
 
     def _repr_html_(self) -> str:
-        return rendered(self, "summary")
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         n, d = self.head.shape
@@ -227,7 +235,18 @@ def audit(
         "pairs": len(s.pairs),
         "label_sets": 0 if s.label_sets is None else len(s.label_sets),
     }
-    return Audit(head, tuple(findings), seconds, tuple(unfinished), given)
+    return Audit(head, tuple(findings), seconds, tuple(unfinished), given, _table(s, seconds))
+
+
+def _table(s: Subject, seconds: dict[str, float]) -> LabelTable | None:
+    """The table of labels from what was found; what could not be had leaves it out."""
+    began = time.perf_counter()
+    try:
+        return label_table(s)
+    except (KeyboardInterrupt, GonioError):
+        return None
+    finally:
+        seconds["labels"] = time.perf_counter() - began
 
 
 def _plain(x: Any) -> Any:

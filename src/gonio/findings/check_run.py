@@ -110,7 +110,7 @@ class Check:
         return text
 
     def _repr_html_(self) -> str:
-        return rendered(self, "summary")
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         n, d = self.about["shape"]

@@ -25,6 +25,9 @@ def factor_model(s: Subject) -> Iterator[Finding]:
     h = s.head
     with Bar("  factor model") as bar:
         found = audit(h, popularity=s.popularity, k=s.k, on_progress=bar)
+    s.kept["shown"] = found.shown
+    if found.wins is not None:
+        s.kept["first"] = found.wins
     yield _answer(found)
     yield from _lists(found)
     yield from _shown(found)

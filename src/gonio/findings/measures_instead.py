@@ -53,6 +53,7 @@ def instead(s: Subject) -> Iterator[Finding]:
         return
     if m is None:
         return
+    s.kept["measure"] = m
     yield _what_to_report(s, m)
     if h.link == "cosine" or h.shape[0] < 3 or not len(s.asked):
         return

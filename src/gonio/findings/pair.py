@@ -9,6 +9,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.renderers import rendered
 from gonio.core.states import LEAST_DOCUMENTS
 from gonio.findings.measures_instead import best
 from gonio.findings.subject import Subject
@@ -69,6 +70,9 @@ class Alike:
             "note": self.note,
             "over": self.over,
         }
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         a, b = (self.head.labels[i] for i in self.labels)

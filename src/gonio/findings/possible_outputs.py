@@ -18,6 +18,7 @@ from gonio.listing.pattern import digits
 LISTED = 200_000  # patterns that are counted exactly
 TIES = 200  # pairs of nearest labels that are asked about
 NAMES = 50
+SMALLEST = 1e-6  # a bound on the share of patterns below which it is not told
 MANY = 20_000  # labels from which margins are not proven a second time
 
 
@@ -29,6 +30,7 @@ def possible(s: Subject) -> Iterator[Finding]:
     if h.link in ("softmax", "dot") and h.shape[0] > 1:
         with Bar("  who can win") as bar:
             wins = can_win(h, on_progress=bar)
+        s.kept["wins"] = wins
         yield from _winning(s, wins)
         yield from seen(s, wins)
         if wins.interrupted:  # what was decided is told; the rest of the audit stops as well
@@ -222,6 +224,8 @@ def _tying(s: Subject, wins: CanWin) -> Iterator[Finding]:
     yes = sum(a == "yes" for a in ties.answers)
     open_ = sum(a == "undecided" for a in ties.answers)
     no = [pairs[k] for k, a in enumerate(ties.answers) if a == "no"]
+    if not no and not open_:  # true of nearly every head: nothing to say
+        return
     yield Finding(
         "ties",
         "possible",
@@ -240,7 +244,7 @@ def _on_and_off(s: Subject) -> Iterator[Finding]:
     from gonio.ask.switching_on import can_be_on
 
     h = s.head
-    found = can_be_on(h)
+    found = s.kept["on"] = can_be_on(h)
     over = f"over {h.inputs}"
     for key, which, word in (("never-on", found.never_on, "on"), ("never-off", found.never_off, "off")):
         names = [h.labels[i] for i in which[:NAMES]]
@@ -277,6 +281,8 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     count = p.count if exact else p.most
     share = _quotient(count, p.conceivable)
     few = share < 1
+    if not exact and share < SMALLEST:  # true of every large head, and no number that anybody reads
+        return
     free = h.inputs.shape == "space"
     near = p.near_degenerate if exact else None
     yield Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ class Subject:
     seed: int
     popularity: np.ndarray | None = None
     states: States | None = None
+    kept: dict[str, Any] = field(default_factory=dict)  # what questions found of every label, for the table of labels
 
     @classmethod
     def of(

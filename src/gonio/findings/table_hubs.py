@@ -9,7 +9,9 @@ import numpy as np
 from gonio.embeddings.query_hubs import query_hubs
 from gonio.embeddings.scorers import hub_scorers
 from gonio.findings.finding import Finding, counted
-from gonio.findings.table_subject import LISTED, TableSubject, found
+from gonio.findings.table_subject import TableSubject, found
+
+BUSIEST = 2000  # documents whose counts are kept
 
 
 def hubs(s: TableSubject) -> Iterator[Finding]:
@@ -34,7 +36,7 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         f"with {w} the busiest is in {x['most']:,} and {x['unfound']:.1%} are in none" for w, x in corrected.items()
     )
     drawn = f" drawn at random from {len(s.asks) if s.asks is not None else len(s.corpus):,}" if s.estimated else ""
-    order = np.argsort(-h.counts, kind="stable")[:LISTED]
+    order = np.argsort(-h.counts, kind="stable")[:BUSIEST]
     do = hub_scorers(s.asking)[0].code if s.asks is not None else 'found["hubs"].data["busiest"]'
     yield found(
         "hubs",
@@ -52,7 +54,7 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         do,
         threshold=h.chance,
         corrected=corrected,
-        busiest=[{"id": i, "lists": int(c)} for i, c in zip(s.named(order), h.counts[order], strict=True) if c > 0],
+        busiest=[{"id": str(s.corpus.ids[i]), "lists": int(h.counts[i])} for i in order if h.counts[i] > 0],
     )
     seen, chance = h.unfound
     yield found(

@@ -26,6 +26,7 @@ from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import METRICS, Scorer, metric_scorer, query_normalised, remedy_scorers
 from gonio.findings.finding import Finding
 from gonio.findings.table_subject import TableSubject, difference_words, found, interval_words
+from gonio.findings.threshold_curve import threshold_curve
 
 DEPTH, RETURNED = 1000, 100  # documents of a list that MAP and MRR look at, and that a threshold cuts
 LOSERS = 10
@@ -285,4 +286,5 @@ def _thresholds(s: TableSubject, p: ScoredPairs, where: str) -> Iterator[Finding
         f"Shares in {len(curve)} bins of equally many pairs, over {where}.",
         'found["reliability"].data["bins"]',
         bins=bins,
+        curve=threshold_curve(s.pairs, p) if s.several else None,
     )

@@ -14,6 +14,7 @@ from gonio.embeddings.sampling_intervals import mean_interval
 from gonio.embeddings.scorers import METRICS
 from gonio.findings.finding import Finding
 from gonio.findings.table_subject import TableSubject, found, interval_words
+from gonio.findings.threshold_curve import threshold_curve
 from gonio.similarity.bootstrap import Interval, correlation_intervals
 
 CROWDED = 0.5  # mean cosine of random pairs from which common thresholds tell nothing
@@ -56,6 +57,7 @@ def meaning(s: TableSubject) -> Iterator[Finding]:
         interval=at.to_dict(),
         rate=s.false_alarms,
         reach=reach,
+        curve=threshold_curve(pairs),
     )
     if s.threshold is None:
         return

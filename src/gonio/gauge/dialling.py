@@ -13,6 +13,7 @@ from gonio.core.head import Head, Label
 from gonio.core.parallel import spans
 from gonio.core.printed_bounds import at_most
 from gonio.core.readable_label import quoted
+from gonio.core.renderers import rendered
 from gonio.gauge.bounding_inputs import Meant, inputs_meant
 from gonio.gauge.group import SCORES, gauge_of, reachable
 from gonio.gauge.reach import cosine as cosine_of
@@ -100,6 +101,9 @@ class Dialled:
             "over": self.over,
             "max_probability_difference": None if np.isnan(off := self.max_probability_difference) else off,
         }
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         a, b = (self.before.labels[i] for i in self.labels)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gonio.core.renderers import rendered
 from gonio.gauge.leftover import Leftover
 from gonio.gauge.rounding import RoundedTable, digits_of
 from gonio.gauge.transforms import Transform
@@ -47,6 +48,9 @@ class SameModel:
         """The result in plain values, the transform left out for its size."""
         parts = {k: v for k, v in vars(self).items() if k != "transform"}
         return parts | {"worst": self.worst.tolist(), "transform": self.transform.name if self.transform else None}
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         said = {True: "the same", False: "not the same", None: "cannot be told"}[self.same]

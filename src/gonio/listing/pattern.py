@@ -13,6 +13,7 @@ import numpy as np
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.renderers import rendered
 from gonio.listing.cell_list import Cursor
 
 if TYPE_CHECKING:
@@ -178,6 +179,9 @@ class Patterns(ABC):
 
     @abstractmethod
     def _empty(self) -> np.ndarray: ...
+
+    def _repr_html_(self) -> str:
+        return rendered(self, "card")
 
     def __repr__(self) -> str:
         n, d = self.head.shape

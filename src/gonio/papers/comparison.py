@@ -148,6 +148,7 @@ class Reproduction:
             "checked": [r.to_dict() for r in self.checked],
             "alone": [r.to_dict() for r in self.alone],
             "pictures": [p.name for p in self.pictures],
+            "captions": [p.caption for p in self.pictures],
             "with_network": self.with_network,
         }
 

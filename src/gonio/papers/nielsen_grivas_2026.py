@@ -56,7 +56,7 @@ def reproduce() -> Reproduction:
                 "figure-4",
                 "Two point configurations with the same label sets and different rankings.",
                 figure_4,
-                (9, 4.5),
+                (9, 9),
             ),
         ),
     )

@@ -21,18 +21,29 @@ def ties(W: Any) -> list[tuple[int, int]]:
     return [p for p, a in zip(pairs, found.answers, strict=True) if a == "yes"]
 
 
-def _plane(ax: Any, W: Any, title: str, reach: float = 3) -> None:
+COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#999999")  # Okabe-Ito
+
+
+def _plane(ax: Any, W: Any, title: str, reach: float = 3, first: int = 0) -> None:
+    """The regions of the plane, each in its label's colour and with its name."""
+    from matplotlib.colors import ListedColormap
+
     side = np.linspace(-reach, reach, 300)
     x = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    best = np.argmax(x @ np.array(W).T, axis=1)
+    colours = ListedColormap(COLOURS[: len(W)])
     ax.imshow(
-        np.argmax(x @ np.array(W).T, axis=1).reshape(300, 300),
+        best.reshape(300, 300),
         origin="lower",
         extent=(-reach, reach, -reach, reach),
-        cmap="Set3",
-        vmin=0,
-        vmax=11,
+        cmap=colours,
+        vmin=-0.5,
+        vmax=len(W) - 0.5,
         interpolation="nearest",
+        alpha=0.75,
     )
+    for i in np.unique(best):
+        ax.text(*x[best == i].mean(axis=0), str(i + first), ha="center", va="center", weight="bold")
     ax.set_title(title, fontsize=10)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -41,8 +52,8 @@ def _plane(ax: Any, W: Any, title: str, reach: float = 3) -> None:
 def _arrows(ax: Any, W: Any, title: str, first: int = 0) -> None:
     W = np.array(W)
     for i, w in enumerate(W):
-        ax.annotate("", w, (0, 0), arrowprops={"arrowstyle": "->", "lw": 2, "color": f"C{i}"})
-        ax.text(*(w * 1.12), str(i + first), ha="center", va="center")
+        ax.annotate("", w, (0, 0), arrowprops={"arrowstyle": "->", "lw": 2.5, "color": COLOURS[i]})
+        ax.text(*(w * 1.12), str(i + first), ha="center", va="center", weight="bold")
     far = 1.3 * np.abs(W).max()
     ax.set_xlim(-far, far)
     ax.set_ylim(-far, far)
@@ -50,6 +61,31 @@ def _arrows(ax: Any, W: Any, title: str, first: int = 0) -> None:
     ax.axvline(0, color="0.85", lw=0.8, zorder=0)
     ax.set_aspect("equal")
     ax.set_title(title, fontsize=10)
+
+
+def _rankings(ax: Any, W: Any, title: str, only: tuple[str, ...], first: int = 1) -> None:
+    """Every line on which two labels tie, and between them the ranking, from the top; in bold those of `only`."""
+    W = np.array(W)
+    _plane(ax, W, title, 1.0, first)
+    for text in list(ax.texts):  # here rankings name the regions
+        text.remove()
+    angles = []
+    for a, b in combinations(range(len(W)), 2):
+        d = W[a] - W[b]
+        t = np.arctan2(d[0], -d[1]) % np.pi
+        angles += [t, t + np.pi]
+        ax.plot(*np.outer([np.cos(t), np.sin(t)], [-2, 2]), color="0.25", lw=0.8)
+    edges = np.sort(np.array(angles))
+    edges = edges[np.append(True, np.diff(edges) > 1e-9)]
+    for k, (low, high) in enumerate(zip(edges, np.append(edges[1:], edges[0] + 2 * np.pi), strict=True)):
+        t = (low + high) / 2
+        x = np.array([np.cos(t), np.sin(t)])
+        name = "".join(str(i + first) for i in np.argsort(-(W @ x)))
+        far = (0.88, 0.62)[k % 2] if high - low < 0.35 else 0.75
+        look = {"weight": "bold", "color": "#8b0000"} if name in only else {"color": "black"}
+        ax.text(*(far * x), name, ha="center", va="center", fontsize=8, **look)
+    ax.set_xlim(-1, 1)
+    ax.set_ylim(-1, 1)
 
 
 def figure_1(fig: Any) -> None:
@@ -78,18 +114,15 @@ def figure_3(fig: Any) -> None:
     for ax, W, name in zip(
         fig.subplots(1, 2), (FIGURE_3, short), ("16 rankings", "28 rankings, label 3 never wins"), strict=True
     ):
-        _plane(ax, W, name, 6.5)
-        for i, w in enumerate(W):
+        _plane(ax, W, name, 6.5, 1)
+        for w in W:
             ax.annotate("", w, (0, 0), arrowprops={"arrowstyle": "->", "lw": 1.5})
-            ax.text(*(np.array(w) * 1.15), str(i + 1), ha="center", va="center")
 
 
 def figure_4(fig: Any) -> None:
-    """Two point configurations with the same label sets."""
-    for ax, W, name in zip(
-        fig.subplots(1, 2),
-        (FIGURE_4_A, FIGURE_4_B),
-        ("52314 and 41325 possible", "14352 and 25341 possible"),
-        strict=True,
-    ):
-        _arrows(ax, W, name, 1)
+    """Two point configurations with the same label sets, and every ranking that each can give."""
+    axes = fig.subplots(2, 2)
+    several = ((FIGURE_4_A, ("52314", "41325")), (FIGURE_4_B, ("14352", "25341")))
+    for k, (W, only) in enumerate(several):
+        _arrows(axes[0, k], W, f"model {k + 1}", 1)
+        _rankings(axes[1, k], W, f"14 rankings; {' and '.join(only)} only here", only)

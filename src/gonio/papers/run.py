@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from gonio.core.atomic_write import make_folder, whole, whole_text
 from gonio.core.errors import GonioError
-from gonio.papers.comparison import Picture, Reproduction, Row, summary
+from gonio.papers.comparison import Picture, Reproduction, summary
+from gonio.report.frame import style
 
 PAPERS = {
     "nielsen-grivas-2026": "nielsen_grivas_2026",
@@ -27,7 +27,12 @@ PAPERS = {
     "zhou-2022": "zhou_2022",
 }
 # Words stay whole; only the paths of functions and tests may be broken anywhere.
-WRAPPING = "main { max-width: 76rem; } td { overflow-wrap: break-word; } td:last-child { overflow-wrap: anywhere; }\n"
+WRAPPING = (
+    ".gonio td { overflow-wrap: break-word; } .gonio td:last-child { overflow-wrap: anywhere; }\n"
+    ".gonio .papers { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); }\n"
+    ".gonio .papers img { width: 100%; height: 12rem; object-fit: contain; }\n"
+    ".gonio .wide { overflow-x: auto; } .gonio img { max-width: 100%; height: auto; background: #fff; }\n"
+)
 
 
 def reproduce(
@@ -80,28 +85,33 @@ def text(several: list[Reproduction]) -> str:
 
 
 def gallery(several: list[Reproduction], out: str | Path, formats: tuple[str, ...] = ("png",)) -> Path:
-    """One page a paper with its pictures and numbers, an index, and reproduction.json."""
+    """One page a paper with its pictures and numbers, an index with pictures, and reproduction.json."""
     folder = make_folder(out, "reproduce")
-    css = (files("gonio.report") / "page.css").read_text(encoding="utf-8")
-    whole_text(folder / "style.css", css + WRAPPING, "reproduce")
     for r in several:
         for p in r.pictures:
             for f in formats:
                 draw(p, folder / f"{r.key}-{p.name}.{f}")
-        _write(
-            folder / f"{r.key}.html",
-            "paper.html",
-            title=r.title,
-            figures=[{"src": f"{r.key}-{p.name}.{formats[0]}", "caption": p.caption} for p in r.pictures],
-            counts=summary(r.counts()),
-            tables=_tables(r),
-            with_network=r.with_network,
-        )
-    names = list(several[0].counts()) if several else []
-    _write(folder / "index.html", "index.html", title="The papers, reproduced", names=names, papers=several)
     record = {r.key: r.to_dict() for r in several}
     written = json.dumps(record, indent=2, ensure_ascii=False, default=str) + "\n"
     whole_text(folder / "reproduction.json", written, "reproduce", lone="backslashreplace")
+    return pages(json.loads(written), folder, formats[0])
+
+
+def pages(record: dict[str, Any], folder: Path, ending: str = "png") -> Path:
+    """The pages of a record (reproduction.json): its index, a page a paper, their style."""
+    whole_text(folder / "style.css", style() + WRAPPING, "reproduce")
+    papers = []
+    for key, r in record.items():
+        figures = [
+            {"src": f"{key}-{name}.{ending}", "caption": caption}
+            for name, caption in zip(r["pictures"], r["captions"], strict=True)
+        ]
+        counts = summary(r["counts"])
+        tables = [{"title": LISTS[k][0], "columns": LISTS[k][1], "rows": r[k]} for k in LISTS if r[k]]
+        values = {"title": r["paper"], "figures": figures, "counts": counts, "tables": tables}
+        _write(folder / f"{key}.html", "paper.html", **values, with_network=r["with_network"])
+        papers.append({"key": key, **values})
+    _write(folder / "index.html", "index.html", title="The papers, reproduced", papers=papers)
     return folder / "index.html"
 
 
@@ -124,12 +134,6 @@ def draw(picture: Picture, path: Path) -> Path:
     with whole(path, "reproduce") as temporary:
         fig.savefig(temporary, dpi=110, metadata={"Software": None} if path.suffix == ".png" else None)
     return path
-
-
-def _tables(r: Reproduction) -> list[dict[str, Any]]:
-    """The three lists of a paper, each as a table."""
-    lists: dict[str, tuple[Row, ...]] = {"printed": r.printed, "checked": r.checked, "alone": r.alone}
-    return [{"title": LISTS[k][0], "columns": LISTS[k][1], "rows": rows} for k, rows in lists.items() if rows]
 
 
 def _short(v: Any) -> str:

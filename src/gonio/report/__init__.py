@@ -2,13 +2,14 @@
 
 
 def register_all() -> None:
-    """Tell core's table of renderers which page shows which result."""
+    """Tell core's table of renderers which page or card shows which result."""
     from gonio.core.renderers import register
     from gonio.findings.audit_run import Audit
     from gonio.findings.check_run import Check
-    from gonio.report import check_page, html
+    from gonio.report import audit_page, cards, check_page
 
-    register(Audit, "html", html.page)
-    register(Audit, "summary", html.summary)
+    register(Audit, "html", audit_page.audit_page)
+    register(Audit, "html with rows", audit_page.audit_page_with_rows)
     register(Check, "html", check_page.check_page)
-    register(Check, "summary", check_page.check_summary)
+    for kind, show in cards.CARDS:
+        register(kind, "card", show)

@@ -9,31 +9,14 @@ from gonio.findings.audit_run import Audit
 from gonio.findings.finding import SECTIONS, plainly, typed_label
 from gonio.findings.pair import Alike
 from gonio.gauge.group import SCORES
-from gonio.report.text import printable
+from gonio.report.audit_page import facts, place
+from gonio.report.terminal import findings_text
+from gonio.report.text import WIDTH, printable
 
-MARKS = {"fact": "=", "convention": "~", "fine": "ok", "warning": "!", "open": "?"}
-WIDTH = 110
 
-
-def audit(a: Audit) -> str:
+def audit(a: Audit, *, explain: bool = False, page: str = "") -> str:
     """What `gonio audit` prints."""
-    h = a.head
-    place = printable(h.source.place) if h.source and h.source.place else "a head"
-    lines = [f"{place}: {h.shape[0]:,} labels of width {h.shape[1]}, link {h.link}"]
-    for name, title in SECTIONS.items():
-        found = a.section(name)
-        if not found:
-            continue
-        lines += ["", title]
-        for f in found:
-            mark = MARKS[f.state]
-            lines += textwrap.wrap(printable(f.title), WIDTH, initial_indent=f"  {mark:<2} ", subsequent_indent="     ")
-            lines += textwrap.wrap(printable(f.says), WIDTH, initial_indent="       ", subsequent_indent="       ")
-    lines += [
-        "",
-        "  = fact   ~ convention, another value describes the same model   ! worth acting on   ok fine   ? open",
-    ]
-    return "\n".join(lines)
+    return findings_text(f"{place(a)}: {facts(a)}", a.findings, SECTIONS, explain=explain, page=page)
 
 
 def alike(r: Alike) -> str:

@@ -1,0 +1,170 @@
+"""The audit as one self-contained page: what to act on, every label, the evidence, how sure it is."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from gonio.core.readable_label import readable
+from gonio.findings.audit_run import Audit
+from gonio.findings.embedded_rows import embedded_rows
+from gonio.findings.factor_findings import is_factor_model
+from gonio.findings.finding import Finding
+from gonio.findings.label_table import LabelTable
+from gonio.findings.verdict import verdict_of
+from gonio.gauge.group import SCORES
+from gonio.report.causes import SURE, fine_words, how_sure, to_act_on
+from gonio.report.frame import NAME, packed, page
+from gonio.report.glossary import glossary
+from gonio.report.svg_charts import charts
+from gonio.report.text import printable
+
+SCRIPTS = ("labels.js", "pair.js")
+# The columns of the table: title and kind.
+COLUMNS = {
+    "can_win": ("can be on top", "word"),
+    "can_be": ("can be", "word"),
+    "margin": ("margin", "number"),
+    "length": ("length", "number"),
+    "in_lists": ("in lists", "number"),
+    "on_top": ("seen on top", "number"),
+    "shown_to_users": ("shown to users", "number"),
+    "nearest": ("nearest by cosine", "label"),
+    "cosine": ("cosine", "number"),
+    "nearest_by_measure": ("nearest by use", "label"),
+    "value": ("alike", "number"),
+}
+FIRST_NEAR = {"nearest": "index", "cosine": "cosine"}  # columns that the first stored neighbours fill
+ANSWERS = ("similar-items", "similarity")  # what to do with similarities: said first where nothing is wrong
+
+
+def audit_page(audit: Audit) -> str:
+    """The page without the rows."""
+    return _page(audit, {})
+
+
+def audit_page_with_rows(audit: Audit) -> str:
+    """The page that carries the rows' directions, and so answers for any pair."""
+    return _page(audit, embedded_rows(audit.head, None if audit.labels is None else audit.labels.by))
+
+
+def _page(audit: Audit, rows: dict[str, Any]) -> str:
+    h, table = audit.head, audit.labels
+    causes = to_act_on(audit.findings)
+    told = {id(f) for c in causes for f in (c.first, *c.more)}
+    answer = next((f for key in ANSWERS for f in audit.findings if f.key == key and f.state != "warning"), None)
+    return page(
+        "audit.html",
+        SCRIPTS,
+        title=f"gonio audit: {place(audit)}",
+        place=place(audit),
+        facts=facts(audit),
+        causes=causes,
+        answer=answer,
+        fine=fine_words(audit.findings),
+        stopped=audit.unfinished,
+        word="item" if is_factor_model(h) else "label",
+        count=h.shape[0],
+        flags={k: len(v) for k, v in table.flags.items()} if table is not None else {},
+        data=None if table is None else packed(_carried(audit, table, rows)),
+        pairbox=table is not None and h.link != "unknown" and h.shape[0] > 1,
+        rows_carried=bool(rows),
+        measure="" if table is None else table.measure,
+        charts=charts(audit),
+        sure_={SURE[k]: _of(audit, k, told) for k in SURE},
+        assumed=_assumed(audit),
+        commands=_commands(audit),
+        glossary=glossary(h.link),
+        digest=h.digest[:16],
+    )
+
+
+def place(audit: Audit) -> str:
+    """The file's name, or that there is none."""
+    source = audit.head.source
+    return printable(source.place.rstrip("/").rsplit("/", 1)[-1]) if source and source.place else "a head"
+
+
+def facts(audit: Audit) -> str:
+    """Link, size, inputs, and what was given, in one line."""
+    h = audit.head
+    assumed = h.source.assumed if h.source else frozenset()
+    mark = lambda part: " (assumed)" if part in assumed else ""  # noqa: E731
+    word = "items" if is_factor_model(h) else "labels"
+    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} {word} x {h.shape[1]}"]
+    if h.link in SCORES:
+        out.append(f"{printable(str(h.inputs))}{mark('inputs')}")
+    told = ("embeddings",) if h.inputs.points is not None else ()  # they are the inputs, said already
+    out += [f"{v:,} {k.replace('_', ' ')}" for k, v in audit.given.items() if v and k not in told]
+    return " · ".join(out)
+
+
+def _of(audit: Audit, sure: str, told: set[int]) -> list[Finding]:
+    """The findings of one certainty; those on the first screen are not repeated, but for how they are proven."""
+    return [f for f in audit.findings if how_sure(f) == sure and (id(f) not in told or f.theorem or f.verify)]
+
+
+def _assumed(audit: Audit) -> list[tuple[str, str]]:
+    """The parts of the head that the file did not settle, with why they were taken so."""
+    source = audit.head.source
+    if source is None:
+        return []
+    decided = dict(source.decided)
+    return [(part, printable(str(decided.get(part, "")))) for part in sorted(source.assumed)]
+
+
+def _commands(audit: Audit) -> list[str]:
+    """Commands that check what is said, with the file's own name, each once."""
+    out = [f"gonio info {audit.head.typed}"]
+    out += [line for f in audit.findings if f.verify for line in f.verify.split("; ")]
+    return [printable(x) for x in dict.fromkeys(out)]
+
+
+def _carried(audit: Audit, table: LabelTable, rows: dict[str, Any]) -> dict[str, Any]:
+    """What the page's script works with."""
+    h = audit.head
+    names = [x if len(x) <= NAME else x[: NAME - 1] + "…" for x in table.columns["label"]]
+    looks = {i: readable(x) for i, x in enumerate(names)}
+    return {
+        "names": names,
+        "named": h.named,
+        "shown": {i: x for i, x in looks.items() if x != names[i]},
+        "columns": [_column(key, table.columns[key]) for key in COLUMNS if key in table.columns],
+        "flags": table.flags,
+        "near": _near(table),
+        "pairs": [dict(p) for p in table.pairs],
+        "measure": table.measure,
+        "reach": verdict_of(h).title,
+        "command": f"gonio alike {h.typed}",
+        **{
+            key: {"width": x.shape[1], "data": base64.b64encode(x.astype("<f2").tobytes()).decode("ascii")}
+            for key, x in rows.items()
+        },
+    }
+
+
+def _near(table: LabelTable) -> dict[str, Any] | None:
+    """The stored neighbours; the columns of the nearest are the first of these, and are not carried twice."""
+    if not table.near:
+        return None
+    return {k: [_four(x) for x in v] if isinstance(v, list) else v for k, v in table.near.items()}
+
+
+def _four(x: Any) -> Any:
+    """Four digits, as the page shows them; a cosine below 1 stays below it."""
+    if not isinstance(x, float):
+        return x
+    short = float(f"{x:.4g}") if abs(x) >= 1 else round(x, 4)
+    return x if abs(short) == 1 or (short == 0 and x) else short
+
+
+def _column(key: str, values: list[Any]) -> dict[str, Any]:
+    title, kind = COLUMNS[key]
+    if key in FIRST_NEAR:
+        return {"key": key, "title": title, "kind": kind, "near": FIRST_NEAR[key]}
+    out: dict[str, Any] = {"key": key, "title": title, "kind": kind}
+    if kind == "word":
+        words = sorted(set(values))
+        place = {w: i for i, w in enumerate(words)}
+        return {**out, "words": words, "values": [place[v] for v in values]}
+    return {**out, "values": [_four(x) for x in values]}

@@ -1,0 +1,76 @@
+"""The page of a check in a real browser: the slider's numbers are Python's, the tables can be searched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gonio
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A table with queries and judgements, checked against an old one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 16))
+    Q = X[:60] + 0.6 * rng.normal(size=(60, 16))
+    qrels = {str(i): {str(i): 1, str((i + 7) % 400): 1} for i in range(60)}
+    c = gonio.check(X, Q, was=X + 0.5 * rng.normal(size=X.shape), qrels=qrels)
+    return X, Q, c
+
+
+def unit(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def test_the_slider_moves_precision_recall_and_false_alarms(opened, accessible, made):
+    X, Q, c = made
+    text = c.to_html()
+    assert len(text) < 300_000
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        p = opened(text, viewport={"width": width, "height": 800}, color_scheme=scheme)
+        p.wait_for_selector("html[data-ready=yes]", state="attached")
+        assert p.evaluate("document.documentElement.scrollWidth") <= width
+        accessible(p)
+    S = unit(Q) @ unit(X).T
+    lists = np.sort(-S, axis=1)[:, :100]
+    good = np.zeros_like(S, bool)
+    for i in range(60):
+        good[i, [i, (i + 7) % 400]] = True
+    for step in (40, 100, 130):
+        p.locator("#threshold").evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", step)
+        found = p.evaluate(f"gonioThreshold({step})")
+        at = found["at"]
+        assert abs(found["alarms"] - (at <= S).mean()) < 2e-3
+        in_list = np.minimum(1, -lists[:, -1:]) - 1e-9 <= S  # a threshold cuts the first hundred of each list
+        kept = (at <= S) & in_list
+        assert abs(found["recall"] - (kept & good).sum() / good.sum()) < 1e-9
+        if kept.any():
+            assert abs(found["precision"] - (kept & good).sum() / kept.sum()) < 1e-9
+        p.wait_for_timeout(60)
+        assert (
+            p.locator("#recall").inner_text() == f"{100 * found['recall']:.{3 if 0 < found['recall'] < 0.01 else 1}f} %"
+        )
+
+
+def test_hubs_can_be_searched_and_what_moved_is_listed(opened, made):
+    _, _, c = made
+    p = opened(c.to_html())
+    p.wait_for_selector("html[data-ready=yes]", state="attached")
+    busiest = c["hubs"].data["busiest"]
+    assert p.evaluate("gonio.data.names") == [x["id"] for x in busiest]
+    assert p.evaluate("gonio.data.columns[0].values") == [x["lists"] for x in busiest]
+    p.locator("#search").fill(busiest[3]["id"])
+    p.wait_for_timeout(100)
+    assert 3 in p.evaluate("gonio.view")
+    moved = c["drift"].data["moved"]
+    assert p.locator("section[aria-labelledby=drifted] tbody tr").count() == len(moved) > 0
+    everything = p.locator("main").text_content()
+    for f in c.findings:
+        assert f.title in everything or f.state == "fine", f.key
+
+
+def test_a_check_without_judgements_still_tells_false_alarms(opened, made):
+    p = opened(gonio.check(made[0]).to_html())
+    assert p.locator("#precision").count() == 0
+    assert p.locator("#alarms").inner_text().endswith("%")
