@@ -97,8 +97,8 @@ def _possible(s: Subject, columns: dict[str, list[Any]], flags: dict[str, list[i
 def _nearest(s: Subject, m: Measure | None, columns: dict[str, list[Any]]) -> dict[str, Any]:
     """The nearest by cosine of everybody; by the measure, of those that were asked where labels are many."""
     h, n = s.head, s.head.shape[0]
-    k = max(1, min(5, STORED // n, s.lists.shape[1]))
-    near = s.lists[:, :k]
+    k = max(1, min(5, STORED // n, s.lists[0].shape[1]))
+    near = s.lists[0][:, :k]
     live = h.norms > 0
     a, b = np.repeat(np.arange(n), k), near.reshape(-1)
     cosine = measure("cosine")(h).pairs(a, b)

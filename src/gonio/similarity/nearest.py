@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from gonio.core.errors import GonioError
-from gonio.core.parallel import batches, in_threads, spans
+from gonio.core.parallel import batches, cores, in_threads, spans
 from gonio.core.row_table import RowTable
 
 if TYPE_CHECKING:
