@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gonio.ask.wins import CanWin
 from gonio.core.status import Status
 from gonio.findings.finding import plainly
 from gonio.findings.subject import Subject
@@ -75,23 +76,32 @@ def label_table(s: Subject) -> LabelTable:
 def _possible(s: Subject, columns: dict[str, list[Any]], flags: dict[str, list[int]]) -> None:
     """Who can be on top, or on and off."""
     n = s.head.shape[0]
-    wins = s.kept.get("first", s.kept.get("wins"))
-    if wins is not None:
-        words: list[Any] = ["not asked"] * n
-        margin: list[Any] = [None] * n
-        proven = wins.margin if n <= MEANT else wins.least_margin
-        for i, status, by in zip(wins.labels.tolist(), wins.status, proven.tolist(), strict=True):
-            words[i] = "with equals" if status is Status.SHARED else status.answer
-            if status in (Status.WINS, Status.SHARED) and np.isfinite(by):
-                margin[i] = float(f"{by:.3g}")
-        columns["can_win"], columns["margin"] = words, margin
+    if "wins" in s.kept:
+        wins = s.kept["wins"]
+        columns["can_win"], columns["margin"] = _verdicts(wins, n)
         flags["never"], flags["undecided"] = wins.never.tolist(), wins.undecided.tolist()
+    if "first" in s.kept:  # a factor model: over every user vector, not only the users given
+        first = s.kept["first"]
+        columns["can_be_first"] = _verdicts(first, n)[0]
+        flags["never first"], flags["open"] = first.never.tolist(), first.undecided.tolist()
     if "on" in s.kept:
         on = s.kept["on"]
         can = np.full(n, "on and off", object)
         can[on.never_on], can[on.never_off] = "never on", "never off"
         columns["can_be"] = can.tolist()
         flags["never on"], flags["never off"] = on.never_on.tolist(), on.never_off.tolist()
+
+
+def _verdicts(wins: CanWin, n: int) -> tuple[list[Any], list[Any]]:
+    """Whether each label can be on top, in a word, and by how much at least where it can."""
+    words: list[Any] = ["not asked"] * n
+    margin: list[Any] = [None] * n
+    proven = wins.margin if n <= MEANT else wins.least_margin
+    for i, status, by in zip(wins.labels.tolist(), wins.status, proven.tolist(), strict=True):
+        words[i] = "with equals" if status is Status.SHARED else status.answer
+        if status in (Status.WINS, Status.SHARED) and np.isfinite(by):
+            margin[i] = float(f"{by:.3g}")
+    return words, margin
 
 
 def _nearest(s: Subject, m: Measure | None, columns: dict[str, list[Any]]) -> dict[str, Any]:
@@ -163,5 +173,7 @@ def _rounded(v: float) -> float | None:
     """Five digits are more than a table shows; what is undefined is None."""
     if not np.isfinite(v):
         return None
+    if abs(abs(v) - 1) < 1e-12:
+        return float(np.sign(v))  # rounding of a cosine cannot tell it from 1
     short = float(f"{v:.5g}")
     return short if abs(short) != 1 or abs(v) == 1 else float(plainly(v))  # a cosine below 1 stays below it

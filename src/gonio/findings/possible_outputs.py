@@ -18,7 +18,7 @@ from gonio.listing.pattern import digits
 LISTED = 200_000  # patterns that are counted exactly
 TIES = 200  # pairs of nearest labels that are asked about
 NAMES = 50
-SMALLEST = 1e-6  # a bound on the share of patterns below which it is not told
+LARGEST = 10**12  # conceivable patterns from which a mere bound on the possible ones is not told
 MANY = 20_000  # labels from which margins are not proven a second time
 
 
@@ -281,7 +281,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
     count = p.count if exact else p.most
     share = _quotient(count, p.conceivable)
     few = share < 1
-    if not exact and share < SMALLEST:  # true of every large head, and no number that anybody reads
+    if not exact and p.conceivable >= LARGEST:  # a bound that no one reads, as 10^108 of 10^108
         return
     free = h.inputs.shape == "space"
     near = p.near_degenerate if exact else None
@@ -289,7 +289,7 @@ def _patterns(s: Subject) -> Iterator[Finding]:
         "patterns",
         "possible",
         f"{_large(count)} of {_large(p.conceivable)} {kind} are possible{'' if exact and free else ' at most'}"
-        + (f": a share of {_share(count, p.conceivable)}" if few else ""),
+        + (f": a share of {share:.2g}" if few and share > 1e-6 else ""),
         "fact",
         share,
         (
@@ -309,12 +309,6 @@ def _patterns(s: Subject) -> Iterator[Finding]:
 def _quotient(count: int, of: int) -> float:
     """count / of as a float, 0 where it is too small for one."""
     return 1.0 if count >= of else count / of if digits(of) - digits(count) < 300 else 0.0
-
-
-def _share(count: int, of: int) -> str:
-    """The quotient of two whole numbers of any size, to read."""
-    share = _quotient(count, of)
-    return f"{share:.2g}" if share > 1e-6 else f"about 10^{digits(count) - digits(of)}"
 
 
 def _large(x: int) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from gonio.core.head import Head
 from gonio.core.readable_label import readable
 from gonio.findings.audit_run import Audit
 from gonio.findings.embedded_rows import embedded_rows
 from gonio.findings.factor_findings import is_factor_model
-from gonio.findings.finding import Finding
+from gonio.findings.finding import Finding, counted
 from gonio.findings.label_table import LabelTable
 from gonio.findings.verdict import verdict_of
 from gonio.gauge.group import SCORES
@@ -23,6 +24,7 @@ SCRIPTS = ("labels.js", "pair.js")
 # The columns of the table: title and kind.
 COLUMNS = {
     "can_win": ("can be on top", "word"),
+    "can_be_first": ("can be first", "word"),
     "can_be": ("can be", "word"),
     "margin": ("margin", "number"),
     "length": ("length", "number"),
@@ -69,6 +71,7 @@ def _page(audit: Audit, rows: dict[str, Any]) -> str:
         data=None if table is None else packed(_carried(audit, table, rows)),
         pairbox=table is not None and h.link != "unknown" and h.shape[0] > 1,
         rows_carried=bool(rows),
+        partly=_partly(table),
         measure="" if table is None else table.measure,
         charts=charts(audit),
         sure_={SURE[k]: _of(audit, k, told) for k in SURE},
@@ -77,6 +80,13 @@ def _page(audit: Audit, rows: dict[str, Any]) -> str:
         glossary=glossary(h.link),
         digest=h.digest[:16],
     )
+
+
+def _partly(table: LabelTable | None) -> str:
+    """That the nearest by use was looked for of some labels only, where it was."""
+    found = [] if table is None else table.columns.get("nearest_by_measure", [])
+    known = sum(x is not None for x in found)
+    return f"Nearest by use was looked for of {known:,} labels drawn at random." if 0 < known < len(found) // 2 else ""
 
 
 def place(audit: Audit) -> str:
@@ -95,7 +105,7 @@ def facts(audit: Audit) -> str:
     if h.link in SCORES:
         out.append(f"{printable(str(h.inputs))}{mark('inputs')}")
     told = ("embeddings",) if h.inputs.points is not None else ()  # they are the inputs, said already
-    out += [f"{v:,} {k.replace('_', ' ')}" for k, v in audit.given.items() if v and k not in told]
+    out += [counted(v, k.replace("_", " ").removesuffix("s")) for k, v in audit.given.items() if v and k not in told]
     return " · ".join(out)
 
 
@@ -129,7 +139,7 @@ def _carried(audit: Audit, table: LabelTable, rows: dict[str, Any]) -> dict[str,
         "names": names,
         "named": h.named,
         "shown": {i: x for i, x in looks.items() if x != names[i]},
-        "columns": [_column(key, table.columns[key]) for key in COLUMNS if key in table.columns],
+        "columns": [_column(key, table.columns[key], h) for key in COLUMNS if key in table.columns],
         "flags": table.flags,
         "near": _near(table),
         "pairs": [dict(p) for p in table.pairs],
@@ -158,8 +168,10 @@ def _four(x: Any) -> Any:
     return x if abs(short) == 1 or (short == 0 and x) else short
 
 
-def _column(key: str, values: list[Any]) -> dict[str, Any]:
+def _column(key: str, values: list[Any], head: Head) -> dict[str, Any]:
     title, kind = COLUMNS[key]
+    if key == "can_win" and head.inputs.points is not None:
+        title = "on top at a given input"
     if key in FIRST_NEAR:
         return {"key": key, "title": title, "kind": kind, "near": FIRST_NEAR[key]}
     out: dict[str, Any] = {"key": key, "title": title, "kind": kind}

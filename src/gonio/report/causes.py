@@ -33,12 +33,12 @@ CAUSES: tuple[tuple[str, ...], ...] = (
     ("norms",),
 )
 SHORT = {
-    "never-wins": "every label can be on top",
-    "never-first": "every item can be first",
-    "never-shown": "every item is shown",
+    "never-wins": "who can win",
+    "never-first": "who can be first",
+    "never-shown": "who is shown",
     "padded-wins": "padding",
-    "never-on": "every label can be on",
-    "never-off": "every label can be off",
+    "never-on": "who can be on",
+    "never-off": "who can be off",
     "impossible-sets": "your label sets",
     "anisotropy": "offset",
     "hubness": "hubs",
@@ -56,7 +56,7 @@ SHORT = {
 # Filters of the table of labels that show what a finding counts.
 FILTERS = {
     "never-wins": "never",
-    "never-first": "never",
+    "never-first": "never first",
     "never-shown": "never shown",
     "never-on": "never on",
     "never-off": "never off",
@@ -67,12 +67,14 @@ FILTERS = {
     "undertrained": "undertrained",
     "undecided": "undecided",
 }
+TOLD = {"link", "inputs", "padded"}
 PROVEN = {
     "never-wins", "shared-top", "padded-wins", "ties", "patterns", "impossible-sets", "never-first", "never-on",
     "never-off", "single-cosine", "twins", "zero-rows", "inside-norm",
 }  # fmt: skip
 SURE = {
     "assumed": "Assumed",
+    "told": "Read or given",
     "proven": "Proven",
     "measured": "Measured",
     "open": "Not decided",
@@ -110,12 +112,16 @@ def fine_words(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def how_sure(f: Finding) -> str:
-    """assumed, proven, measured or open."""
+    """assumed, told, proven, measured or open."""
     if f.data.get("assumed") or (f.key == "inputs" and f.state == "open"):
         return "assumed"
     if f.state == "open":
         return "open"
-    return "proven" if f.theorem or f.key in PROVEN else "measured"
+    if f.key in TOLD:
+        return "told"
+    if f.key == "pair":  # a bound on every probability, or a stored number; elsewhere the change is measured
+        return "proven" if f.state == "fact" or f.data.get("bound") is not None else "measured"
+    return "proven" if f.key in PROVEN else "measured"
 
 
 def closing(findings: Sequence[Finding], page: str = "") -> str:

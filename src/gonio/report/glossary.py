@@ -30,8 +30,8 @@ def glossary(link: str) -> list[tuple[str, str]]:
     if link in ("softmax", "dot"):
         out += [
             ("can be on top", "Some input gives the label a score strictly above all labels that are not its twins."),
-            ("never", "At every input another label scores at least as high; proven by a weighted mean of others that "
-             "is nowhere below it."),
+            ("never", "At every input that is meant another label scores at least as high; proven by a weighted mean "
+             "of others that is nowhere below it, or at each of the inputs given."),
             ("margin", "By how much, at least, a label wins at the input of its proof. It grows with the input's "
              "length where that is free."),
         ]  # fmt: skip
