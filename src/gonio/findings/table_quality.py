@@ -217,8 +217,20 @@ def _pairs(s: TableSubject) -> Iterator[Finding]:
         codes = {x.name: x.code for x in scorers}
         yield _tried(compared, "Spearman's correlation", s.metric, codes, f"{len(at):,} judged pairs", {})
     kept = j if s.relevant is None else j.at_least(s.relevant)
-    pairs = scored_pairs(scores[s.metric], kept.relevant, j.query)
     least = "above 0" if s.relevant is None else f"of {s.relevant:g} or more"
+    if graded and (kept.relevant.all() or not kept.relevant.any()):  # another grade would part them
+        which = "all" if kept.relevant.all() else "none"
+        yield found(
+            "judged-threshold",
+            "judged",
+            f"{which} of the {len(at):,} judged pairs count as matches: no threshold",
+            "open",
+            None,
+            f"A threshold parts pairs that match from pairs that do not, and grades {least} count as matches.",
+            s.again(relevant=float(np.median(j.grade))),
+        )
+        return
+    pairs = scored_pairs(scores[s.metric], kept.relevant, j.query)
     yield from _thresholds(s, pairs, f"{len(at):,} judged pairs, of which grades {least} count as matches")
 
 

@@ -99,7 +99,7 @@ def _margins(f: Any) -> Chart | None:
     body = _axes(ticks, [(y(v), f"{v:,}") for v in (0, max(counts))], "margin proven at a witness", "labels")
     return Chart(
         "How far labels win by",
-        "At least by so much a label wins at the input of its proof; small margins are lost first by rounding.",
+        "At least by so much a label wins at the input of its proof; another input may give it more.",
         _svg(body + "".join(marks), "How far labels win by"),
     )
 
