@@ -145,6 +145,7 @@ def cases(toy: bool) -> Cases:
         )  # fmt: skip
     if not toy:
         yield from real_head()
+    yield from observed(*((40, 60, 5) if toy else (943, 1_682, 50)))
     yield from proofs(*((600, 16) if toy else (6_625, 120)))
     n, d = (500, 12) if toy else (50_257, 768)
     W, _ = made(n, d)
@@ -189,15 +190,32 @@ def slow_methods(n: int, d: int, by_programme: int, by_search: int, toy: bool) -
     )
 
 
-def real_head() -> Cases:
-    """PP-OCRv4's recogniser: 6,625 characters x 120, hundreds of them untrained and in one cluster."""
-    wheel = next((Path(__file__).parents[1] / "fixtures").glob("rapidocr_onnxruntime-1.4.4-*.whl"), None)
+def recogniser(version: str, model: str) -> gonio.Head | None:
+    """The head of a shipped OCR model, over all inputs, where its package was fetched."""
+    wheel = next((Path(__file__).parents[1] / "fixtures").glob(f"rapidocr_onnxruntime-{version}-*.whl"), None)
     if wheel is None:
-        return
+        return None
     with zipfile.ZipFile(wheel) as z, tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        path.write_bytes(z.read("rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"))
-        head = gonio.load(path)
+        path.write_bytes(z.read(f"rapidocr_onnxruntime/models/{model}_rec_infer.onnx"))
+        return gonio.load(path).replace(inputs=AllInputs())
+
+
+def real_head() -> Cases:
+    """PP-OCR's recognisers: 6,625 characters, hundreds of them untrained and in one cluster."""
+    third, head = recogniser("1.2.3", "ch_PP-OCRv3"), recogniser("1.4.4", "ch_PP-OCRv4")
+    for name, whole, never, most in (("PP-OCRv3", third, 549, 12.0), ("PP-OCRv4", head, 202, 10.0)):
+        if whole is not None:
+            yield Case(
+                f"every label of {name} with all proofs verified, against one float32 W W'",
+                lambda whole=whole: len(gonio.can_win(whole).never),
+                lambda whole=whole, never=never: product(np.ascontiguousarray(whole.W)) and never,
+                lambda a, b: a == b,
+                most=most,
+                repeats=5,
+            )
+    if head is None:
+        return
     W = np.ascontiguousarray(head.W)
     for bias in (None, head.bias):
         yield Case(
@@ -208,6 +226,21 @@ def real_head() -> Cases:
             most=10.0,
             repeats=5,
         )
+
+
+def observed(users: int, items: int, d: int) -> Cases:
+    """Who is first for some observed user, all proofs verified, against one look at all scores in float64."""
+    rng = np.random.default_rng(0)
+    F, V = rng.normal(size=(users, d)), rng.normal(size=(items, d)) * np.exp(rng.normal(size=(items, 1)))
+    head = gonio.Head(V, link="dot", inputs=gonio.Observed(F))
+    yield Case(
+        f"every item over {users:,} observed users x {items:,} items against one product and its winners",
+        lambda: len(gonio.can_win(head).wins),
+        lambda: len(np.unique((F @ V.T).argmax(axis=1))),
+        lambda a, b: a == b,
+        most=60.0,
+        repeats=3,
+    )
 
 
 def proofs(n: int, d: int) -> Cases:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import Case, Cases
-from gonio import Head
+from benchmarks.bench_can_win import product
+from gonio import Head, audit, can_win
 from gonio.core.errors import missing_extra
 from gonio.diagnostics.labels_on_text import seen_labels
 
@@ -70,15 +71,24 @@ def cases(toy: bool) -> Cases:
     F = rng.standard_normal((points, d)).astype(np.float32)
     alone = Head(W, link="softmax")
 
-    def product() -> np.ndarray:
+    def winners() -> np.ndarray:
         tops = [np.argmax(F[s : s + 512] @ W.T, axis=1) for s in range(0, points, 512)]
         return np.concatenate(tops)
 
     yield Case(
         f"winners, lists and largest probabilities of {points:,} states, {n:,} labels, against the product and argmax",
         lambda: seen_labels(alone, F).winners,
-        product,
+        winners,
         lambda a, b: bool(np.mean(a == b) > 0.999),
         most=2.5,
         repeats=3,
+    )
+    never = len(can_win(alone).never)
+    yield Case(
+        f"the audit of {n:,} x {d} with {points:,} states against one float32 W W'",
+        lambda: audit(alone, embeddings=F)["never-wins"].value,
+        lambda: product(W) and never,
+        lambda a, b: a == b,
+        most=3.0,
+        repeats=1,
     )
