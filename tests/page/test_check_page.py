@@ -60,6 +60,15 @@ def test_hubs_can_be_searched_and_what_moved_is_listed(opened, made):
     busiest = c["hubs"].data["busiest"]
     assert p.evaluate("gonio.data.names") == [x["id"] for x in busiest]
     assert p.evaluate("gonio.data.columns[0].values") == [x["lists"] for x in busiest]
+    assert [x.strip() for x in p.locator("#rows-head th").all_inner_texts()] == ["document", "rank", "in lists"]
+    assert p.locator("#rows-body tr[data-row='0'] td").all_inner_texts()[:2] == [busiest[0]["id"], "1"]
+    assert p.evaluate("gonio.csv()").splitlines()[:2] == [
+        "document,rank,lists",
+        f"{busiest[0]['id']},1,{busiest[0]['lists']}",
+    ]
+    p.locator("#search").fill("#4")
+    p.wait_for_timeout(100)
+    assert p.evaluate("gonio.view") == [3]
     p.locator("#search").fill(busiest[3]["id"])
     p.wait_for_timeout(100)
     assert 3 in p.evaluate("gonio.view")

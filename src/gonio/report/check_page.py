@@ -75,6 +75,8 @@ def _documents(c: Check) -> dict[str, Any] | None:
     above = [i for i, x in enumerate(busiest) if x["lists"] > (c["hubs"].threshold or 0)]
     looks = {i: readable(x) for i, x in enumerate(names)}
     return {
+        "titles": ["document", "rank"],
+        "first": 1,
         "names": names,
         "named": True,
         "shown": {i: x for i, x in looks.items() if x != names[i]},

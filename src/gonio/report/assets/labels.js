@@ -10,6 +10,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
     const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
     return JSON.parse(await new Response(stream).text());
   }
+  const place = (i) => i + (gonio.data.first ?? 0), titled = () => gonio.data.titles ?? ["label", "row"];  // rows count from 0, ranks from 1
   const shown = (i) => gonio.data.shown[i] ?? gonio.data.names[i];
   const digits = (x) => { let k = 4; while (k < 16 && Math.abs(x) < 1 && Math.abs(+x.toPrecision(k)) === 1) k++; return String(+x.toPrecision(k)); };  // a cosine below 1 stays below it
   const number = (x) => (x === null || x === undefined ? "" : Number.isInteger(x) && Math.abs(x) < 1e15 ? x.toLocaleString("en") : Math.abs(x) >= 1e-3 && Math.abs(x) < 1e5 ? digits(x) : x.toExponential(2));
@@ -21,7 +22,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
   function order() {
     const d = gonio.data, q = gonio.query.toLowerCase();
     let out = gonio.filter === "all" ? [...d.names.keys()] : [...d.flags[gonio.filter]];
-    if (/^#\d+$/.test(q)) out = out.filter((i) => i === Number(q.slice(1)));
+    if (/^#\d+$/.test(q)) out = out.filter((i) => place(i) === Number(q.slice(1)));
     else if (q) out = out.filter((i) => d.lower[i].includes(q));
     const c = gonio.sort === null ? null : d.columns[gonio.sort];
     if (gonio.sort === -1) out.sort((a, b) => (d.names[a] < d.names[b] ? -1 : d.names[a] > d.names[b] ? 1 : a - b));
@@ -57,9 +58,9 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
       tr.dataset.row = i; tr.setAttribute("aria-rowindex", k + 2);
       if (i === gonio.row) tr.className = "on";
       const name = cell(shown(i), null, shown(i)), link = document.createElement("a");
-      link.href = `#label=${encodeURIComponent(d.once[i] ? d.names[i] : "#" + i)}`; link.textContent = shown(i) || "(empty)";
+      link.href = `#label=${encodeURIComponent(d.once[i] ? d.names[i] : "#" + place(i))}`; link.textContent = shown(i) || "(empty)";
       name.replaceChildren(link);
-      tr.append(name, cell(String(i), { kind: "number" }), ...d.columns.map((c) => cell(text(c, i), c, c.kind === "label" ? text(c, i) : "")));
+      tr.append(name, cell(String(place(i)), { kind: "number" }), ...d.columns.map((c) => cell(text(c, i), c, c.kind === "label" ? text(c, i) : "")));
       made.push(tr);
     }
     if (!all) made.push(pad((n - last) * HEIGHT, width));
@@ -72,7 +73,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
     const d = gonio.data, m = /^#(\d+)$/.exec(typed);
     const i = d.names.indexOf(typed);
     if (i >= 0) return i;
-    if (m && Number(m[1]) < d.names.length) return Number(m[1]);
+    if (m && Number(m[1]) - place(0) in d.names) return Number(m[1]) - place(0);
     return d.names.findIndex((_, k) => shown(k) === typed);
   };
   gonio.shown = shown; gonio.number = number;
@@ -100,8 +101,8 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
   };
   gonio.csv = () => {  // what is shown, every column; a text that a spreadsheet would take for a formula gets an apostrophe
     const d = gonio.data, quote = (x) => { let s = String(x ?? ""); if (typeof x === "string" && /^[=+\-@\t\r]/.test(s)) s = "'" + s; return /[",\n\r]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s; };
-    const lines = [["label", "row", ...d.columns.map((c) => c.key)].join(",")];
-    for (const i of gonio.view) lines.push([quote(d.names[i]), i, ...d.columns.map((c) => { const v = value(c, i); return quote(c.kind === "label" && v !== null ? d.names[v] : v); })].join(","));
+    const lines = [[...titled(), ...d.columns.map((c) => c.key)].join(",")];
+    for (const i of gonio.view) lines.push([quote(d.names[i]), place(i), ...d.columns.map((c) => { const v = value(c, i); return quote(c.kind === "label" && v !== null ? d.names[v] : v); })].join(","));
     return lines.join("\r\n") + "\r\n";
   };
   gonio.copy = async (words, button) => {
@@ -138,7 +139,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
     d.once = d.names.map((x) => x !== "" && !/^#\d+$/.test(x) && count.get(x) === 1);
     for (const c of d.columns) if (c.near) c.values = d.names.map((_, i) => d.near[c.near][i * d.near.k]);
     gonio.data = d;
-    const titles = [["label", "-1", ""], ["row", "null", "n"], ...d.columns.map((c, k) => [c.title, String(k), c.kind === "number" ? "n" : ""])];
+    const titles = [[titled()[0], "-1", ""], [titled()[1], "null", "n"], ...d.columns.map((c, k) => [c.title, String(k), c.kind === "number" ? "n" : ""])];
     head.replaceChildren(...titles.map(([title, key, kind]) => {
       const th = document.createElement("th"), b = document.createElement("button");
       th.scope = "col"; th.dataset.sort = key; th.className = kind; b.type = "button"; b.textContent = title;
