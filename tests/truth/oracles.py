@@ -315,7 +315,7 @@ def seen(t: Truth, f: dict[str, Any]) -> None:
     verb = "was" if f["value"] == 1 else "were"
     assert f["title"] == (
         f"{f['value']} of {t.n} labels {verb} on top somewhere in {len(p)} states of {documents} documents; "
-        f"{len(idle)} can win and never did"
+        f"{len(idle)} can be on top and never {'was' if len(idle) == 1 else 'were'}"
     )
     assert f["data"]["labels"]["on_top"] == top.tolist()
     assert np.allclose(f["data"]["labels"]["largest_probability"], p.max(axis=0), rtol=1e-3)

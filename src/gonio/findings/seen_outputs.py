@@ -38,8 +38,8 @@ def seen(s: Subject, wins: CanWin) -> Iterator[Finding]:
     yield Finding(
         "seen",
         "possible",
-        f"{were:,} of {n:,} labels {'was' if were == 1 else 'were'} on top somewhere {over}; {len(idle):,} can win and "
-        f"never did",
+        f"{were:,} of {n:,} labels {'was' if were == 1 else 'were'} on top somewhere {over}; {len(idle):,} can be on "
+        f"top and never {'was' if len(idle) == 1 else 'were'}",
         "fact",
         were,
         f"Possible is about every input, seen is about this text. {more}",
