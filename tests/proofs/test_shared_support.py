@@ -120,3 +120,13 @@ def test_certificates_of_the_same_rivals_are_verified_together(inputs, monkeypat
         assert sorted(verify_all(head, good[:2] + bad[:1]).refused) == [2]
     else:  # weights are no proof where only given embeddings count
         assert len(seen.refused) == 14
+
+
+@pytest.mark.parametrize(("x", "claimed"), [(-5e-9, 3.5e-9), (-1e-9, 7e-9)])
+def test_an_inverse_that_is_far_off_widens_the_bound(x, claimed, monkeypatch):
+    # 70 % of the inverse: exact weights lie 1 / 0.7 times as far as it says, and here beyond 0.
+    monkeypatch.setattr(shared_support, "_right_inverse", lambda A: 0.7 * np.linalg.inv(A))
+    head = Head([[0.0], [1.0], [x]], link="softmax")
+    assert coordinates([[0.0], [1.0]], [x])[1] < 0
+    weights = np.array([[1 - claimed, claimed]])
+    assert not never_above_means(head, np.array([2]), np.array([0, 1]), weights).any()
