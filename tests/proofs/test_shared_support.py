@@ -83,12 +83,12 @@ def test_no_proof_without_an_inverse_or_near_weights(monkeypatch):
     assert not never_above_means(flat, rivals[:4], rivals[4:], np.full((4, 8), 1 / 8)).any()
     line = Head(np.vstack([np.outer(np.arange(12.0), [1, 1, 1]), W]), link="softmax")
     assert not never_above_means(line, labels, rivals, w).any()  # rivals on one line
-    monkeypatch.setattr(shared_support, "_right_inverse", lambda A: None)
+    monkeypatch.setattr(shared_support, "_right_inverse", lambda A, typical: None)
     assert not never_above_means(head, labels, rivals, w).any()
 
 
 def test_a_matrix_without_inverse_is_told():
-    assert shared_support._right_inverse(np.zeros((2, 3))) is None
+    assert shared_support._right_inverse(np.zeros((2, 3)), np.ones(3)) is None
 
 
 @pytest.mark.parametrize("inputs", [None, "observed"])
@@ -125,7 +125,7 @@ def test_certificates_of_the_same_rivals_are_verified_together(inputs, monkeypat
 @pytest.mark.parametrize(("x", "claimed"), [(-5e-9, 3.5e-9), (-1e-9, 7e-9)])
 def test_an_inverse_that_is_far_off_widens_the_bound(x, claimed, monkeypatch):
     # 70 % of the inverse: exact weights lie 1 / 0.7 times as far as it says, and here beyond 0.
-    monkeypatch.setattr(shared_support, "_right_inverse", lambda A: 0.7 * np.linalg.inv(A))
+    monkeypatch.setattr(shared_support, "_right_inverse", lambda A, typical: 0.7 * np.linalg.inv(A))
     head = Head([[0.0], [1.0], [x]], link="softmax")
     assert coordinates([[0.0], [1.0]], [x])[1] < 0
     weights = np.array([[1 - claimed, claimed]])

@@ -17,14 +17,16 @@ from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
-from gonio.core.parallel import in_threads, spans
+from gonio.core.parallel import in_threads, one_blas_thread, spans
 from gonio.core.readable_label import quoted
 from gonio.core.renderers import rendered
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
 from gonio.proofs.own_direction import OwnDirections
+from gonio.proofs.shared_support import LABELS, SharedRivals
 from gonio.search import linear
+from gonio.search.positive_means import PositiveMean, Spread
 from gonio.search.proposals import STAGES, Proposals
 from gonio.search.propose import propose
 
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
 
 PROGRAMS = 64  # labels left open that are put to exact arithmetic and a linear program, one each
 CHUNK = 4096  # wins that are verified together
-UNSHOWN = "it wins in its own direction, but no input of floats was found that shows it"
+UNSHOWN = (
+    "it wins in its own direction, but no input of floats was found that shows it",
+    "it never wins, but no mean of few rivals was found that shows it",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,18 +177,29 @@ class CanWin:
             yield from (self._proofs[int(i)] for i in wanted[a:b])
 
     def _prove(self, labels: list[int]) -> None:
-        """Make the proofs of some labels. What has not passed `verify` yet, wins by the lemma, passes it here."""
+        """Make the proofs of some labels. What has not passed `verify` as it stands passes it here."""
         code = dict(zip(self.labels.tolist(), self.codes.tolist(), strict=True))
         fresh = [i for i in labels if i not in self._proofs]
-        made = [self._known(i) or _proof(self.head, self._candidates, self._proposals, i, code[i]) for i in fresh]
-        wins = [c for c in made if isinstance(c, Wins)]
-        seen = verify_all(self.head, wins)
-        for k, c in enumerate(wins):
-            if k not in seen.refused:
+        made = in_threads(
+            lambda i: self._known(i) or _proof(self.head, self._candidates, self._proposals, i, code[i]), fresh
+        )
+        claims = [c for c in made if isinstance(c, (Wins, NeverWins))]
+        seen = verify_all(self.head, claims)
+        for k, c in enumerate(claims):
+            if k not in seen.refused and isinstance(c, Wins):
                 self._margins[c.label] = float(seen.bounds[k])
+        refused = {claims[k].label: claims[k] for k in seen.refused}
         for i, c in zip(fresh, made, strict=True):
-            shown = not isinstance(c, Wins) or i in self._margins
-            self._proofs[i] = c if shown else Undecided(self.head.digest, i, np.inf, UNSHOWN)
+            self._proofs[i] = self._shown_otherwise(refused[i]) if i in refused else c
+
+    def _shown_otherwise(self, claim: Wins | NeverWins) -> Certificate:
+        """For a proof that was refused: where the label never wins, that with the weights that proved it, if it holds."""
+        if isinstance(claim, NeverWins):
+            rivals, weights = self._proposals.spread_weights(int(self._candidates.place[claim.label]))
+            wide = replace(claim, rivals=self._candidates.rows[rivals], weights=weights)
+            if first_verified(self.head, [(wide, 0.0)])[0]:
+                return wide
+        return Undecided(self.head.digest, claim.label, np.inf, UNSHOWN[isinstance(claim, NeverWins)])
 
     def _known(self, label: int) -> Certificate | None:
         """The proof of the label's candidate, where one was made on the way, as one about this label."""
@@ -339,7 +355,7 @@ def _disposed(
             else:
                 proofs[claim.label] = claim
 
-    never = np.flatnonzero(codes == NEVER)
+    never = np.flatnonzero((codes == NEVER) & ~np.isin(proposals.labels, _never_by_spread(head, candidates, proposals)))
     dispose(never, _claims(head, candidates, proposals, proposals.labels[never]))
     shown = np.flatnonzero((codes == WINS) & ~own.proven[proposals.labels])
     for a, b in spans(len(shown), CHUNK):
@@ -352,6 +368,23 @@ def _disposed(
             codes[at], bound[at] = (WINS, value) if isinstance(claim, Wins) else (NEVER, 0.0)
             proofs[int(candidates.rows[proposals.labels[at]])] = claim
     return codes, bound, proofs
+
+
+def _never_by_spread(head: Head, candidates: Candidates, proposals: Proposals) -> np.ndarray:
+    """The candidates proven never to win by weights spread over the same rows for all of them (`SharedRivals`)."""
+    shared: dict[PositiveMean, SharedRivals] = {}
+    parts = [(found, slice(*s)) for found in proposals.spread for s in spans(len(found.labels), LABELS)]
+
+    def look(at: tuple[Spread, slice]) -> np.ndarray:
+        found, part = at
+        labels, own = candidates.rows[found.labels[part]], candidates.rows[found.own[part]]
+        good = shared[found.mean].never_above(labels, found.weights(part), own, found.own_weights[part])
+        return found.labels[part][good]
+
+    with one_blas_thread():
+        for mean in {found.mean for found in proposals.spread}:
+            shared[mean] = SharedRivals(head, candidates.rows[mean.rivals], mean.shares[: len(mean.rivals)])
+        return np.concatenate([np.zeros(0, np.int64), *in_threads(look, parts)])
 
 
 def _claims(head: Head, candidates: Candidates, proposals: Proposals, which: np.ndarray) -> list[NeverWins]:

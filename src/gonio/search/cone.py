@@ -28,6 +28,7 @@ from gonio.core.inputs import Problem
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+NEARER = 4  # times that the sides are found anew at which a point is clipped
 FAR = 4.0  # times the largest entry, the largest |z_k| and the width: scores without bias differ by half of it at most
 
 
@@ -82,8 +83,7 @@ class Cone:
                 if self.radius is not None:
                     least = np.linalg.norm(z, axis=1) / self.radius
                 elif self.low is not None and self.high is not None:
-                    ratio = np.where(z > 0, z / self.high, np.where(z < 0, z / self.low, 0.0))
-                    least = np.where(np.isfinite(ratio) & (ratio > 0), ratio, 0.0).max(axis=1)
+                    least = self._nearest_t(z, t)
                 else:
                     least = np.zeros(len(z))
             t = np.maximum(np.maximum(t, least), 1e-9 * np.linalg.norm(z, axis=1))
@@ -94,6 +94,21 @@ class Cone:
             middle = np.where(self.high > 0, 1.0, 0.0) - np.where(self.low < 0, 1.0, 0.0)
             z = np.where((z[:, self.live] != 0).any(axis=1, keepdims=True), z, middle)
         return z
+
+    def _nearest_t(self, z: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """The t of the nearest points of the cone over a box: where the sum of squares left by clipping is least.
+
+        With the sides fixed at which z is clipped, t is a ratio of sums; they are found anew a few times.
+        """
+        assert self.low is not None
+        assert self.high is not None
+        low, high = (np.where(np.isfinite(v), v, 0.0) for v in (self.low, self.high))
+        for _ in range(NEARER):
+            above, below = (z > self.high * t[:, None]) & np.isfinite(self.high), (z < self.low * t[:, None])
+            below &= np.isfinite(self.low)
+            total = t + (z * np.where(above, high, np.where(below, low, 0.0))).sum(axis=1)
+            t = np.maximum(total / (1 + (above @ (high * high)) + (below @ (low * low))), 0)
+        return t
 
     def curved_rays(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which rows of Y = (z, t) have |z| > radius t, and the ray that says so for each of those."""

@@ -67,6 +67,27 @@ class Cutter:
             self.after()
         T.status[T.status == STALLED] = OPEN
 
+    def first_tries(self, stage: int) -> None:
+        """Settle the targets that win in the direction they begin with: most do, and need no projection."""
+        T, active = self.targets, self.targets.open
+        X = self._in_cone(unit(T.directions[active]))
+        X32, floor = X.astype(np.float32), self._floor(X, active)
+        if self.scan.long_rows is not None:
+            count = self.scan.among_long(X32, floor, T.labels[active], 1, neighbours=False)[1]
+        else:
+            count = self.scan.among_all(X32, floor, T.labels[active], 1)[1]
+        won = active[count == 0]
+        T.directions[won], T.margin[won] = X[count == 0], self.space.coarse - self.space.fine
+        T.status[won], T.stage[won] = WINS, stage
+        store_inputs(self.space, T, won)
+        T.status[T.status == STALLED] = OPEN
+        self.after()
+
+    def _floor(self, X: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """The scores of the targets in their directions, less what float32 can be wrong by."""
+        own = np.einsum("ij,ij->i", X, self.targets.points[active])
+        return (own - 2 * self.space.coarse).astype(np.float32)
+
     def _trials(self, active: np.ndarray, stage: int, width: int, done: int) -> TrialArrays:
         """The directions of this round and the rivals found in them."""
         residuals, rounding = unit(self.targets.directions[active]), np.zeros(len(active))
@@ -134,8 +155,7 @@ class Cutter:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The strongest rivals of each direction among those above, or too near to tell, and how many there are."""
         T, space = self.targets, self.space
-        X32, own = X.astype(np.float32), T.labels[active]
-        floor = (np.einsum("ij,ij->i", X, T.points[active]) - 2 * space.coarse).astype(np.float32)
+        X32, own, floor = X.astype(np.float32), T.labels[active], self._floor(X, active)
         room = max(width, min(space.rank // 4, 128)) if done >= NARROW_ROUNDS else width
         # Most directions lose to a long row at first; later, the rivals that matter are found among all rows only.
         if self.scan.long_rows is not None and stage == FIRST:

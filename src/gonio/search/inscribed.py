@@ -1,11 +1,8 @@
 """Stage 1b: a ball proved to lie inside the hull, so that "inside" needs no residual to be exactly zero.
 
-With rows v_j of weights p_j > 0, sum 1, rays g_k of weights q_k >= 0, m = sum p v, mu = m + sum q g, and
-M = (sum p (v - m)(v - m)' + sum q g g')^-1:
-
-    mu + z = sum_j p_j (1 + z.M(v_j - m)) v_j + sum_k q_k (1 + z.M g_k) g_k,
-
-and no weight is negative where |z| <= r0 = 1 / max(|M(v_j - m)|, |M g_k|). So B(mu, r0) lies in conv + cone.
+With rows of shares p_j > 0, sum 1, rays of shares q_k >= 0, mu = sum p v + sum q g, and the columns a and the inverse M
+of `positive_means`, the point mu + z is the combination with the weights p_j (1 + (z, 0).M a_j) and q_k (1 + (z, 0).M a_k).
+None is negative where |z| <= r0 = 1 / max |M a|, of M a the part that z meets. So B(mu, r0) lies in conv + cone.
 
 Use: push label i out to v+ = mu + (v_i - mu)/(1 - tau). If some p of conv + cone has |p - v+| <= tau r0 / (1 - tau),
 then v_i = (1 - tau) p + tau b with b in the ball. The rows of the ball may include i itself: with its weight w < 1 in
@@ -19,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.search.positive_means import PositiveMean, made_of
 from gonio.search.whitening import WhitenedRows
 
 if TYPE_CHECKING:
@@ -27,10 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """A ball inside the hull of the rows plus the cone of the rays."""
+    """A ball inside the hull of the rows plus the cone of the rays, and the mean that it is about."""
 
     centre: Float[np.ndarray, " rank"]
     radius: float
+    mean: PositiveMean | None = None
 
     def aim(self, points: np.ndarray, tau: float) -> Float[np.ndarray, "some rank"]:
         """The points pushed away from the centre by 1 / (1 - tau)."""
@@ -51,25 +50,21 @@ def inscribed(space: WhitenedRows, rows: np.ndarray) -> Ball:
     A = space.V[rows]
     p = 1 / np.maximum(np.einsum("ij,ij->i", A, A), 1e-3 * rank)
     p /= p.sum()
-    m = p @ A
-    X = A - m
-    C = (X * p[:, None]).T @ X
-    mu, G = m, np.zeros((0, rank))
+    rays = np.zeros((0, rank))
     if space.flat:
-        G = space.rays
+        rays = space.rays
         if space.cone.curved:
             assert space.cone.radius is not None
             d = space.cone.width - 1
             axes = np.column_stack([np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, -space.cone.radius)])
-            G = np.vstack([G, space.whitened(axes)])
-        C += G.T @ G / len(G)
-        mu = m + G.mean(axis=0)
-    try:
-        M = np.linalg.inv(C)
-    except np.linalg.LinAlgError:
-        return Ball(mu, 0.0)
+            rays = np.vstack([rays, space.whitened(axes)])
+    mean = made_of(space, rows, p, rays, np.full(len(rays), 1 / max(1, len(rays))))
+    if mean is None:
+        return Ball(p @ A, 0.0)
     # M is an inverse up to `wrong`; the weights above then miss z by as much, and the ball shrinks by it.
-    wrong = float(np.linalg.norm(C @ M - np.eye(rank)))
-    steepest = float(np.sqrt(max(np.max(np.einsum("ij,ij->i", Y, Y)) for Y in (X @ M, G @ M) if len(Y))))
-    radius = (1 - 2 * wrong - 1e-9) / steepest - 4 * space.drift
-    return Ball(mu, max(radius, 0.0) if np.isfinite(radius) else 0.0)
+    moments = (mean.columns * mean.shares[:, None]).T @ mean.columns
+    wrong = float(np.linalg.norm(moments @ mean.inverse - np.eye(rank + 1)))
+    steep = (mean.columns @ mean.inverse)[:, :rank]
+    radius = (1 - 2 * wrong - 1e-9) / float(np.sqrt(np.einsum("ij,ij->i", steep, steep).max())) - 4 * space.drift
+    good = np.isfinite(radius) and radius > 0
+    return Ball(mean.centre, radius if good else 0.0, mean if good else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.search.cone import FarBelow
+from gonio.search.positive_means import PositiveMean, Spread
 from gonio.search.support import basic_support
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ STAGES = (
     "open",  # 0: nothing settled it
     "own direction",  # 1: it wins in its own whitened direction
     "cuts",  # 2: batched cutting planes, aim pushed out by 2 %
-    "tilting",  # 3: a positive combination found by tilting weights
+    "positive mean",  # 3: one positive mean of many rows, bent to it
     "fine",  # 4: cutting planes, aim pushed out by 1e-6
     "knife edge",  # 5: cutting planes, aim pushed out by 1e-9
     "twin",  # 6: another label has the same row and bias
@@ -33,10 +34,9 @@ STAGES = (
     "points",  # 8: all points were looked at
     "alone",  # 9: there is no other label
     "program",  # 10: one program for this question alone
-    "shared mean",  # 11: one positive mean of long rows, for many labels at once
 )
 STAGE = {name: k for k, name in enumerate(STAGES)}
-AS_FOUND = tuple(STAGE[name] for name in ("twin", "dominated", "shared mean"))  # whose combination needs no polish
+AS_FOUND = tuple(STAGE[name] for name in ("twin", "dominated"))  # whose combination needs no polish
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,7 @@ class Proposals:
     ground: Ground
     inputs: dict[int, np.ndarray]  # label -> z, for those that win and have one stored
     combined: dict[int, tuple[np.ndarray, np.ndarray]]  # label -> rivals and weights, as the deciding stage left them
+    spread: tuple[Spread, ...] = ()  # of labels that never win: weights over many rows, positive up to rounding
     _polished: dict[int, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -127,9 +128,8 @@ class Proposals:
 
         With r = sum w_j V_j - V_i and e = sum w_j c_j - c_i: over space r = 0 and e >= 0; over the orthant r >= 0 and
         e >= 0; over a box and a ball  min r.z + e >= 0  over the set; each up to rounding. The rivals are as few as
-        can be, affinely independent: rank + 1 where the label lies inside a full simplex; those of a shared mean are
-        several times as many, the same for many labels. For an undecided label, the nearest combination that was found:
-        exact arithmetic may yet prove it.
+        can be, affinely independent: rank + 1 where the label lies inside a full simplex. For an undecided label, the
+        nearest combination that was found: exact arithmetic may yet prove it.
         """
         k = self.position(label)
         if self.status[k] == WINS:
@@ -137,11 +137,37 @@ class Proposals:
         if label not in self._polished:
             rivals, weights = self.combined.get(label, (np.zeros(0, np.int64), np.zeros(0)))
             if self.ground.space is not None and self.stage[k] not in AS_FOUND:
-                rivals, weights, _ = basic_support(self.ground, label, rivals, weights)
+                rivals, weights, _ = basic_support(self._ground_of(label), label, rivals, weights)
                 rivals, weights = self.ground.far.replaced(rivals, weights, (label,))
             self._polished[label] = (rivals, weights)
         rivals, weights = self._polished[label]
         return rivals.copy(), weights.copy()
+
+
+    def _ground_of(self, label: int) -> Ground:
+        """The ground, with the rows of the mean that settled the label as those to choose from."""
+        for found in self.spread:
+            if label in found.labels:
+                return self._ground_with[found.mean]
+        return self.ground
+
+    @cached_property
+    def _ground_with(self) -> dict[PositiveMean, Ground]:
+        return {found.mean: replace(self.ground, pool=found.mean.rivals) for found in self.spread}
+
+    def spread_weights(self, label: int) -> tuple[Int[np.ndarray, " rivals"], Float[np.ndarray, " rivals"]]:
+        """The rivals and weights (positive, sum 1) by which a label was settled with many others; none if it was not."""
+        for found in self.spread:
+            at = np.flatnonzero(found.labels == label)
+            if len(at):
+                part = slice(int(at[0]), int(at[0]) + 1)
+                rivals = np.concatenate([found.mean.rivals, found.own[part][0]])
+                weights = np.concatenate([found.weights(part)[0], found.own_weights[part][0]])
+                rivals, inverse = np.unique(rivals, return_inverse=True)
+                weights = np.bincount(inverse, weights)
+                kept = (rivals != label) & (weights > 0)
+                return rivals[kept], weights[kept] / weights[kept].sum()
+        return np.zeros(0, np.int64), np.zeros(0)
 
 
 def from_own(ground: Ground, unit: np.ndarray, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,9 +3,8 @@
 Label i wins  iff  some z of the problem's set has  (V_i - V_j).z + c_i - c_j > 0  for all j != i.
 
 Stages: 0 whiten; 1 accept those that win in their own direction (`proofs.own_direction`), find a ball inside the hull
-(`inscribed`), settle many labels by one mean of rows (`shared_mean`); 2 cutting planes with the aim pushed out by 2 %
-(`cuts`); 3 exponential tilting; 4, 5 cutting planes with the aim pushed out by 1e-6 and 1e-9. What is left is
-undecided, with a bound of its margin.
+(`inscribed`); 2 settle many labels by means of the same rows (`positive_means`); 3, 4, 5 cutting planes with the aim
+pushed out by 2 %, 1e-6 and 1e-9 (`cuts`). What is left is undecided, with a bound of its margin.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from gonio.proofs.own_direction import OwnDirections
 from gonio.search.cone import Cone, pose
 from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
-from gonio.search.exponential_tilting import WIDE, Tilter
 from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
+from gonio.search.positive_means import Spread, positive_means, upwards
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
-from gonio.search.shared_mean import LEAST, SUPPORT, shared_means
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
 LEAD = 8  # one label in so many goes first
 NEAR = 0.1  # of the squared distance from the centre: what counts as one cluster
+VERTICES = 8  # labels for each dimension that must be known to win for the others to be left out of the means
 MANY = 0.15  # of the labels open: then most directions lose to a few long rows, and these are asked first
 
 
@@ -50,6 +49,7 @@ class Ledger:
         self.wanted[asked] = True
         self.inputs: dict[int, np.ndarray] = {}
         self.combined: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.spread: list[Spread] = []
         self.ground = Ground(problem)
         self.report = report
         self.total = int(self.wanted.sum())
@@ -70,7 +70,7 @@ class Ledger:
         at = self.asked
         return Proposals(
             at.copy(), self.status[at], self.stage[at], self.margin[at], equal.twins, interrupted,
-            self.ground, self.inputs, self.combined,
+            self.ground, self.inputs, self.combined, tuple(self.spread),
         )  # fmt: skip
 
 
@@ -154,26 +154,20 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     pool = _ball_rows(ledger, space.rank)
     ball = inscribed(space, pool)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
-    _share_means(space, ledger, workers)
+    _settle_by_means(space, ball, ledger, workers)
     _cut(space, ball, ledger, workers)
 
 
-def _share_means(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
-    """Settle the labels that crowd inside the hull, many by one mean of rows."""
-    left, c = ledger.open, ledger.ground.problem.c
-    if len(left) < LEAST:
-        return
-    if space.cone.affine or len(space.cone.rays):  # a mean of the rows alone, whatever the inputs; biases are seen last
-        alone = replace(ledger.ground.problem, c=np.zeros(len(c)), shape="space", low=None, high=None, radius=None)
-        space = prepare(pose(alone), workers)
+def _settle_by_means(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
+    """Settle the labels that crowd inside the hull, many by means of the same rows."""
     won = np.flatnonzero(ledger.status == WINS)
-    if len(won) < SUPPORT * space.rank:  # hardly any are known to win yet: then all rows
+    if len(won) < VERTICES * space.rank:  # hardly any are known to win yet: then all rows
         won = np.flatnonzero(ledger.status != NEVER)
-    for mean in shared_means(space, c, left, won):
-        for i, weights in zip(mean.labels.tolist(), mean.weights, strict=True):
-            ledger.settle(i, NEVER, "shared mean")
-            ledger.combined[i] = (mean.rivals, weights)
-    ledger.say("shared means")
+    for found in positive_means(space, ball.mean, ledger.open, won, workers):
+        for i in found.labels.tolist():
+            ledger.settle(i, NEVER, "positive mean")
+        ledger.spread.append(found)
+        ledger.say("positive means")
 
 
 def _own_directions(
@@ -227,7 +221,6 @@ def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> 
     """Stages 2 to 5, one batch of open labels after the other."""
     rank, left = space.rank, ledger.open
     long_rows = _long_rows(space, ledger)
-    tilter = Tilter(space, ball, ledger.ground.pool, workers) if ball.radius > 0 and rank >= WIDE else None
     # One label in LEAD first: the others of its cluster, if it is in one, begin with its columns.
     leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
     decided: Targets | None = None
@@ -240,14 +233,39 @@ def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> 
                 _start_from_neighbours(T, decided, ball.centre)
             cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), long_rows)
             try:
-                if tilter:
-                    cutter.rounds(ball.aim(T.points, 0.02), ball.tolerance(0.02), STAGE["cuts"], 24, 5)
-                    tilter.settle(T, STAGE["tilting"], 24)
+                if space.shaped:  # elsewhere the lemma of own directions has settled those
+                    cutter.first_tries(STAGE["cuts"])
                 for tau, stage, width, most in _schedule(rank):
                     cutter.rounds(ball.aim(T.points, tau), ball.tolerance(tau), STAGE[stage], width, most)
             finally:
                 _keep(T, batch, len(space.V), ledger)
+                _spread_out(space, ball, T, batch, ledger)
             decided = T if group is leaders else decided
+
+
+def _spread_out(space: WhitenedRows, ball: Ball, T: Targets, batch: np.ndarray, ledger: Ledger) -> None:
+    """Write down how the labels of a batch that never win are combinations of their columns and of the ball's rows.
+
+    With p the combination that came near to the aim of v, the rest of  v = (1 - tau) p + tau b  is in the ball.
+    """
+    if ball.mean is None:
+        return
+    for tau, name, *_ in _schedule(space.rank):
+        which = np.flatnonzero((T.status == NEVER) & (T.stage == STAGE[name]))
+        if not len(which):
+            continue
+        used = np.arange(T.columns.shape[1]) < T.size[which][:, None]
+        is_row = used & (T.columns[which] < len(space.V))
+        own = np.where(is_row, T.columns[which], batch[which, None]).astype(np.int64)  # where none is: itself, weight 0
+        lam = np.where(is_row, T.weights[which], 0.0)
+        on_rows = lam.sum(axis=1, keepdims=True)
+        near = (ball.aim(T.points[which], tau) - T.directions[which]) / on_rows  # directions hold what is left
+        targets = ball.mean.targets(T.points[which] + upwards(space)) - (1 - tau) * ball.mean.targets(near)
+        most = int(is_row.sum(axis=1).max())
+        order = np.argsort(~is_row, axis=1, kind="stable")[:, :most]  # the rivals first
+        own, lam = np.take_along_axis(own, order, axis=1), np.take_along_axis(lam, order, axis=1)
+        scale, bent = np.full(len(which), tau), np.zeros(targets.shape)
+        ledger.spread.append(Spread(ball.mean, batch[which], targets, bent, scale, own, (1 - tau) * lam / on_rows))
 
 
 def _long_rows(space: WhitenedRows, ledger: Ledger) -> np.ndarray | None:
