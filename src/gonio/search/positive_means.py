@@ -177,7 +177,7 @@ def bent_to(mean: PositiveMean, space: WhitenedRows, left: np.ndarray, workers: 
         bent += [y for _, y in found]
         if sum(len(w) for w, _ in found) * FEW < stop - start:
             break
-        start, size = stop, 4 * size
+        start, size = stop, 2 * size
     return Spread.without_own(mean, space, left[np.concatenate(which)], np.concatenate(bent))
 
 

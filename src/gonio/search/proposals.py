@@ -34,6 +34,7 @@ STAGES = (
     "points",  # 8: all points were looked at
     "alone",  # 9: there is no other label
     "program",  # 10: one program for this question alone
+    "first try",  # 11: it wins in its own whitened direction, brought into the inputs
 )
 STAGE = {name: k for k, name in enumerate(STAGES)}
 AS_FOUND = tuple(STAGE[name] for name in ("twin", "dominated"))  # whose combination needs no polish
@@ -143,7 +144,6 @@ class Proposals:
         rivals, weights = self._polished[label]
         return rivals.copy(), weights.copy()
 
-
     def _ground_of(self, label: int) -> Ground:
         """The ground, with the rows of the mean that settled the label as those to choose from."""
         for found in self.spread:
@@ -156,7 +156,7 @@ class Proposals:
         return {found.mean: replace(self.ground, pool=found.mean.rivals) for found in self.spread}
 
     def spread_weights(self, label: int) -> tuple[Int[np.ndarray, " rivals"], Float[np.ndarray, " rivals"]]:
-        """The rivals and weights (positive, sum 1) by which a label was settled with many others; none if it was not."""
+        """The rivals and weights (positive, sum 1) that settled a label together with others; none if it was not."""
         for found in self.spread:
             at = np.flatnonzero(found.labels == label)
             if len(at):

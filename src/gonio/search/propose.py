@@ -31,6 +31,7 @@ from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
+BATCH = 4096  # labels whose first directions are tried together
 LEAD = 8  # one label in so many goes first
 NEAR = 0.1  # of the squared distance from the centre: what counts as one cluster
 VERTICES = 8  # labels for each dimension that must be known to win for the others to be left out of the means
@@ -151,11 +152,23 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     if not len(ledger.open):
         return
     space = space or prepare(cone, workers)
+    if space.shaped:
+        _first_tries(space, ledger, workers)
     pool = _ball_rows(ledger, space.rank)
     ball = inscribed(space, pool)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
     _settle_by_means(space, ball, ledger, workers)
     _cut(space, ball, ledger, workers)
+
+
+def _first_tries(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
+    """Settle the labels that win in their own direction brought into the cone, where the lemma has nothing to say."""
+    long_rows, left = _long_rows(space, ledger), ledger.open
+    for s in spans(len(left), BATCH):
+        batch = left[slice(*s)]
+        T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, space.rank)))
+        Cutter(space, T, workers, lambda: ledger.say("first tries"), long_rows).first_tries(STAGE["first try"])
+        _keep_wins(T, batch, ledger)
 
 
 def _settle_by_means(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
@@ -193,7 +206,7 @@ def _own_directions(
 
 def _ball_rows(ledger: Ledger, rank: int) -> np.ndarray:
     """The rows that the inscribed ball is made of: vertices of the hull if enough are known, else all; thinned out."""
-    rows = np.flatnonzero(ledger.stage == STAGE["own direction"])
+    rows = np.flatnonzero(np.isin(ledger.stage, (STAGE["own direction"], STAGE["first try"])))
     rows = rows if len(rows) >= 4 * rank else np.arange(len(ledger.status))
     return rows[:: max(1, len(rows) // (24 * max(1, rank)))]
 
@@ -233,8 +246,6 @@ def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> 
                 _start_from_neighbours(T, decided, ball.centre)
             cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), long_rows)
             try:
-                if space.shaped:  # elsewhere the lemma of own directions has settled those
-                    cutter.first_tries(STAGE["cuts"])
                 for tau, stage, width, most in _schedule(rank):
                     cutter.rounds(ball.aim(T.points, tau), ball.tolerance(tau), STAGE[stage], width, most)
             finally:
@@ -326,9 +337,14 @@ def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     for k, used, w, m in zip(batch[lost].tolist(), columns, weights, rows.sum(axis=1).tolist(), strict=True):
         ledger.combined[k] = (used[:m], w[:m])
+    _keep_wins(T, batch, ledger)
+    never = np.flatnonzero(T.status == NEVER)
+    ledger.stage[batch[never]], ledger.status[batch[never]] = T.stage[never], NEVER
+
+
+def _keep_wins(T: Targets, batch: np.ndarray, ledger: Ledger) -> None:
+    """Write down the targets of a batch that win."""
     won = np.array(sorted(T.inputs), np.int64)
     ledger.margin[batch[won]] = T.margin[won]
     ledger.inputs.update({int(batch[k]): T.inputs[int(k)] for k in won})
-    settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
-    ledger.stage[batch[settled]] = T.stage[settled]
-    ledger.status[batch[settled]] = T.status[settled]
+    ledger.stage[batch[won]], ledger.status[batch[won]] = T.stage[won], WINS

@@ -1,0 +1,85 @@
+"""Who can win, of heads that are hard: untrained crowds, heavy-tailed lengths, boxes, non-negative inputs.
+
+Each head is decided with all verdicts proven; before the clock runs, 50 labels are compared with one linear program
+each, and all of them with the search without its positive means.
+"""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+
+import gonio
+from benchmarks import Case, Cases
+from benchmarks.bench_can_win import linear_programme, made, product, recogniser
+from gonio.core.inputs import AllInputs
+from gonio.core.status import WINS
+
+
+def crowded(toy: bool) -> np.ndarray | None:
+    """PP-OCRv4's rows, 12,000 of them once more and perturbed by 30 %, and 4,000 drawn like its untrained ones."""
+    head = None if toy else recogniser("1.4.4", "ch_PP-OCRv4")
+    rng = np.random.default_rng(0)
+    if toy:
+        W = made(300, 12)[0]
+        W[:60] = W.mean(axis=0) + 0.02 * W[:60]
+        never, perturbed, drawn = np.arange(60), 200, 60
+    elif head is None:
+        return None
+    else:
+        W, never, perturbed, drawn = np.ascontiguousarray(head.W), gonio.can_win(head).never, 12_000, 4_000
+    again = W[rng.integers(0, len(W), perturbed)]
+    size = np.linalg.norm(again, axis=1, keepdims=True) / np.sqrt(W.shape[1])
+    again = again + 0.3 * size * rng.standard_normal(again.shape)
+    like = rng.multivariate_normal(W[never].mean(axis=0), np.cov(W[never].T), drawn, method="eigh")
+    return np.vstack([W, again, like]).astype(np.float32)
+
+
+def heavy_tailed(n: int, d: int) -> np.ndarray:
+    """Rows of eight-bit numbers with lengths from 1.8 to 8."""
+    rng = np.random.default_rng(1)
+    W = rng.standard_normal((n, d))
+    W *= np.exp(rng.normal(np.log(3.2), 0.33, (n, 1))).clip(1.8, 8) / np.linalg.norm(W, axis=1, keepdims=True)
+    step = np.abs(W).max(axis=1, keepdims=True) / 127
+    return (np.round(W / step) * step).astype(np.float32)
+
+
+def cases(toy: bool) -> Cases:
+    crowd = crowded(toy)
+    if crowd is not None:
+        yield row("a crowd of untrained rows", gonio.Head(crowd, link="softmax"), 12.0 if not toy else 999.0)
+    tails = heavy_tailed(*((400, 12) if toy else (32_768, 288)))
+    yield row("lengths from 1.8 to 8", gonio.Head(tails, link="softmax"), 1.5 if not toy else 999.0)
+    sets = {"as loaded": None, "all inputs": AllInputs(), "x >= 0": gonio.Nonnegative()}
+    for version, model in () if toy else (("1.2.3", "ch_PP-OCRv3"), ("1.4.4", "ch_PP-OCRv4")):
+        head = recogniser(version, model, as_loaded=True)
+        for name, inputs in sets.items() if head else ():
+            whole = head if inputs is None else head.replace(inputs=inputs)  # type: ignore[union-attr]
+            yield row(f"{model}, {name}", whole, 22.0)
+    if toy:
+        yield row("a box", gonio.Head(made(300, 8)[0], link="softmax", inputs=gonio.Box(-1, 1)), 999.0)
+
+
+def row(name: str, head: gonio.Head, most: float) -> Case:
+    """One head against one float32 W W' of its rows."""
+    W = np.ascontiguousarray(head.W, np.float32)
+    n, d = W.shape
+
+    def agrees(codes: np.ndarray, cells: int) -> bool:
+        with mock.patch("gonio.search.propose.positive_means", return_value=()):
+            slowly = gonio.can_win(head).codes
+        some = [int(i) for i in np.random.default_rng(0).permutation(n)[:50] if not len(head.equals(int(i)))]
+        plain = head.bias is None and isinstance(head.inputs, AllInputs)
+        by_program = [linear_programme(W, i) > 1e-9 for i in some] if plain else []
+        as_programs = by_program == [bool(codes[i] == WINS) for i in some] or not plain
+        return as_programs and bool((codes == slowly).all()) and cells == n * n
+
+    return Case(
+        f"{name}: every label of {n:,} x {d} proven, against one float32 W W'",
+        lambda: gonio.can_win(head).codes,
+        lambda: product(W),
+        agrees,
+        most=most,
+        repeats=3,
+    )
