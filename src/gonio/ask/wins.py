@@ -193,7 +193,7 @@ class CanWin:
             self._proofs[i] = self._shown_otherwise(refused[i]) if i in refused else c
 
     def _shown_otherwise(self, claim: Wins | NeverWins) -> Certificate:
-        """In place of a proof that was refused: for a label that never wins, the weights that proved it, if they hold."""
+        """In place of a refused proof: for a label that never wins, the weights that proved it, if they hold."""
         if isinstance(claim, NeverWins):
             rivals, weights = self._proposals.spread_weights(int(self._candidates.place[claim.label]))
             wide = replace(claim, rivals=self._candidates.rows[rivals], weights=weights)

@@ -1,7 +1,7 @@
 """Stage 1b: a ball proved to lie inside the hull, so that "inside" needs no residual to be exactly zero.
 
 With rows of shares p_j > 0, sum 1, rays of shares q_k >= 0, mu = sum p v + sum q g, and the columns a and the inverse M
-of `positive_means`, the point mu + z is the combination of rows with weights p_j (1 + (z, 0).M a_j) and of rays likewise.
+of `positive_means`, the point mu + z is the combination of rows with weights p_j (1 + (z, 0).M a_j), of rays alike.
 None is negative where |z| <= r0 = 1 / max |M a|, of M a the part that z meets. So B(mu, r0) lies in conv + cone.
 
 Use: push label i out to v+ = mu + (v_i - mu)/(1 - tau). If some p of conv + cone has |p - v+| <= tau r0 / (1 - tau),
