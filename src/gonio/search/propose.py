@@ -152,7 +152,7 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     if not len(ledger.open):
         return
     space = space or prepare(cone, workers)
-    if space.shaped:
+    if space.cone.shaped:
         _first_tries(space, ledger, workers)
     pool = _ball_rows(ledger, space.rank)
     ball = inscribed(space, pool)
