@@ -11,13 +11,14 @@ import numpy as np
 
 from gonio.ask.candidates import Candidates, candidates_of
 from gonio.ask.loop import first_verified
+from gonio.ask.proof_blocks import margins_of_wins, never_claim, proven_never, win_claim
 from gonio.ask.surface import Surface, surface_of
 from gonio.ask.verdict import Verdict
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
-from gonio.core.parallel import in_threads, spans
+from gonio.core.parallel import spans
 from gonio.core.readable_label import quoted
 from gonio.core.renderers import rendered
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
@@ -138,10 +139,10 @@ class CanWin:
         place = self._candidates.place[self.labels]
         top = np.flatnonzero((self.codes == WINS) | (self.codes == SHARED))
         first = {int(c): int(self.labels[k]) for k, c in zip(top[::-1], place[top[::-1]], strict=True)}
-        for a, b in spans(len(first), CHUNK):
-            self._prove(list(first.values())[a:b])
+        proven = margins_of_wins(self.head, self._candidates, self._proposals, np.array([*first.values()], np.int64))
+        margins = dict(zip(first, proven.tolist(), strict=True))
         for k in top:
-            out[k] = max(float(out[k]), self._margins.get(first[int(place[k])], 0.0))
+            out[k] = max(float(out[k]), margins[int(place[k])])
         out.flags.writeable = False
         return out
 
@@ -340,11 +341,15 @@ def _disposed(
                 proofs[claim.label] = claim
 
     never = np.flatnonzero(codes == NEVER)
-    dispose(never, _claims(head, candidates, proposals, proposals.labels[never]))
+    for claim, place, good in proven_never(head, candidates, proposals, never):
+        if good:
+            proofs[claim.label] = claim
+        else:
+            codes[place], bound[place] = UNDECIDED, np.inf
     shown = np.flatnonzero((codes == WINS) & ~own.proven[proposals.labels])
     for a, b in spans(len(shown), CHUNK):
         which = proposals.labels[shown[a:b]]
-        dispose(shown[a:b], [_wins(head, candidates, proposals, int(c), int(candidates.rows[c])) for c in which])
+        dispose(shown[a:b], [win_claim(head, candidates, proposals, int(c), int(candidates.rows[c])) for c in which])
     for at in np.flatnonzero(codes == UNDECIDED)[: 0 if proposals.interrupted else PROGRAMS]:
         more = _more_claims(head, candidates, problem, proposals, int(proposals.labels[at]))
         claim, value = first_verified(head, ((c, np.inf) for c in more))
@@ -354,20 +359,13 @@ def _disposed(
     return codes, bound, proofs
 
 
-def _claims(head: Head, candidates: Candidates, proposals: Proposals, which: np.ndarray) -> list[NeverWins]:
-    """The proofs that candidates never win, a thread each: they are many small matrices."""
-    head.digest  # noqa: B018  computed once, before threads ask for it
-    head.equals(0)
-    return in_threads(lambda c: _never(head, candidates, proposals, int(c)), which.tolist())
-
-
 def _more_claims(
     head: Head, candidates: Candidates, problem: Problem, proposals: Proposals, which: int
 ) -> Iterator[Wins | NeverWins]:
     """What might prove a candidate that the search left open, cheapest first."""
     label = int(candidates.rows[which])
     if proposals.status[proposals.position(which)] != WINS:
-        yield _never(head, candidates, proposals, which)
+        yield never_claim(head, candidates, proposals, which)
     if linear.can_pose(problem):
         answer = linear.solve(problem, which)
         if answer is not None and answer.z is not None:
@@ -376,23 +374,12 @@ def _more_claims(
             yield NeverWins(head.digest, label, candidates.rows[answer.rivals], answer.weights)
 
 
-def _never(head: Head, candidates: Candidates, proposals: Proposals, which: int) -> NeverWins:
-    rivals, weights = proposals.support(which)
-    if head.inputs.points is not None:
-        rivals, weights = rivals[:0], weights[:0]
-    return NeverWins(head.digest, int(candidates.rows[which]), candidates.rows[rivals], weights)
-
-
-def _wins(head: Head, candidates: Candidates, proposals: Proposals, which: int, label: int) -> Wins:
-    return Wins(head.digest, label, head.inputs.lift(proposals.direction(which)), head.equals(label))
-
-
 def _proof(head: Head, candidates: Candidates, proposals: Proposals, label: int, code: int) -> Certificate:
     which = int(candidates.place[label])
     if code in (WINS, SHARED):
-        return _wins(head, candidates, proposals, which, label)
+        return win_claim(head, candidates, proposals, which, label)
     if code == NEVER:
-        return replace(_never(head, candidates, proposals, which), label=label)
+        return replace(never_claim(head, candidates, proposals, which), label=label)
     why = "the search was stopped" if proposals.interrupted else "the label is on the edge between winning and not"
     if proposals.status[proposals.position(which)] == WINS:
         return Undecided(head.digest, label, np.inf, why)

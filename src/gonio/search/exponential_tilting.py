@@ -70,7 +70,7 @@ class Tilter:
         if not self.aim_tol > 4 * self.rounding:
             return
         act = T.open
-        piece = max(8, min(PIECE, -(-len(act) // self.workers.size)))
+        piece = max(8, min(PIECE, -(-len(act) // 4)))  # whatever the number of threads
         inside = self.workers.run(lambda s: self._inside(T, act[slice(*s)], most), spans(len(act), piece))
         for found in inside:
             T.status[found] = NEVER
