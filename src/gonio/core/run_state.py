@@ -191,9 +191,9 @@ def _digest(parts: Sequence[Any]) -> str:
     return h.hexdigest()
 
 
-def blocks(name: str, key: Sequence[Any], items: Sequence[Any]) -> Blocks | None:
-    """Where the finished blocks of a list of items are kept; None where nothing is."""
-    return Blocks(_states[-1], name, key, items) if _states else None
+def blocks(name: str, key: Sequence[Any] | None, items: Sequence[Any]) -> Blocks | None:
+    """Where the finished blocks of a list of items are kept; None where nothing is, and where nothing tells them."""
+    return Blocks(_states[-1], name, key, items) if _states and key is not None else None
 
 
 def broken() -> None:

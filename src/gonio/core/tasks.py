@@ -37,7 +37,7 @@ def run(
     context: Any,
     items: Iterable[Any],
     *,
-    key: Sequence[Any] = (),
+    key: Sequence[Any] | None = None,
     wide: bool = False,
     each: Each | None = None,
     after: Callable[[], None] | None = None,
@@ -46,7 +46,8 @@ def run(
 
     name    what is done, in a word or two
     work    a function of a module: workers find it by its name
-    key     what the results depend on beside the items: numbers, text and arrays. Kept results are found by it
+    key     what the results depend on beside the items: numbers, text and arrays. Kept results are found by it;
+            without it none are kept
     wide    the work splits itself over the threads of a process, so here one item is done at a time
     each    called with the number of an item and its result as they come, in the caller's thread
     after   called now and then in the caller's thread
