@@ -25,7 +25,7 @@ def bytes_of(x) -> bytes:
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return b"".join(bytes_of(v) for v in vars(x).values() if not isinstance(v, Head))
     if isinstance(x, dict):
-        return b"".join(bytes_of(k) + bytes_of(x[k]) for k in sorted(x))
+        return b"".join(bytes_of(k) + bytes_of(x[k]) for k in sorted(x, key=str))
     if isinstance(x, (tuple, list)):
         return b"".join(map(bytes_of, x))
     return repr(x).encode()

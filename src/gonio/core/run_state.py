@@ -27,7 +27,8 @@ import numpy as np
 from gonio.core.atomic_write import reason
 from gonio.core.block_file import from_bytes, to_bytes
 from gonio.core.errors import GonioError
-from gonio.core.leftovers import new_file, remove_leftovers
+from gonio.core.leftovers import NAME, new_file, remove_leftovers
+from gonio.core.shared_files import place_of
 from gonio.core.version import __version__
 
 try:
@@ -80,6 +81,9 @@ class RunState:
     def _open(self) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            inside = {p.name for p in self.folder.iterdir() if not NAME.fullmatch(p.name)}
+            if inside - {"lock"} and "state.json" not in inside:
+                raise GonioError(f"state: {self.folder} holds other files and no state; give a new or an empty folder.")
             self.lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as e:
             raise GonioError(
@@ -111,9 +115,6 @@ class RunState:
                         f"state: {self.folder} is the state of another {part} ({str(found.get(part))[:80]}, here "
                         f"{str(mine)[:80]}); give another folder, or remove this one."
                     )
-        elif any(p.name not in ("lock", ".gonio") for p in self.folder.iterdir()):
-            self.close()
-            raise GonioError(f"state: {self.folder} holds other files and no state; give a new or an empty folder.")
         else:
             self.put("state.json", json.dumps(self.about, indent=1).encode())
 
@@ -185,6 +186,8 @@ class Blocks:
 def _digest(parts: Sequence[Any]) -> str:
     h = hashlib.sha256()
     for p in parts:
+        lies = place_of(p) if isinstance(p, np.ndarray) else None
+        p = p if lies is None else (lies.file, lies.offset, lies.shape, str(lies.dtype), lies.seen)  # known unread
         raw = np.ascontiguousarray(p) if isinstance(p, np.ndarray) else np.frombuffer(repr(p).encode(), np.uint8)
         h.update(f"{raw.dtype} {raw.shape};".encode())
         h.update(memoryview(raw.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
