@@ -10,7 +10,7 @@ import pytest
 
 
 @contextlib.contextmanager
-def dask_workers(count: int, **settings):
+def dask_workers(count: int, memory_limit: str = "auto", **settings):
     """A dask cluster of this machine and its client."""
     distributed = pytest.importorskip("distributed", reason="pip install 'gonio[cluster]'")
     dask = pytest.importorskip("dask")
@@ -18,8 +18,8 @@ def dask_workers(count: int, **settings):
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
-            silence_logs=logging.CRITICAL,
+            n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL, memory_limit=memory_limit,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip

@@ -280,6 +280,7 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
         raise GonioError(
             "can_win: the link is cosine, for which a row wins at itself unless another has its direction."
         )
+    head.digest  # noqa: B018  what all proofs are about: as the rows are now
     single = label is not None and (isinstance(label, (str, int, np.integer)) and not isinstance(label, bool))
     asked = _asked(head, [label] if single else label)
     candidates = candidates_of(head)

@@ -24,6 +24,8 @@ def connected(where: str | None) -> Iterator[None]:
     import joblib
 
     distributed = _engine()
+    # A worker that dies is started again, and its tasks are done elsewhere: no news. What ends the work is told once.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with ExitStack() as held:
         client = held.enter_context(
             _local(where, distributed) if where.startswith("local") else _at(where, distributed)
@@ -48,13 +50,12 @@ def _local(where: str, distributed: Any) -> Iterator[Any]:
         raise GonioError(f"cluster: {where!r} names no number of workers; write local:4 for four of this machine.")
     from dask import config
 
-    quiet = logging.CRITICAL  # a worker that dies is started again, and its tasks are done elsewhere: no news
-    logging.getLogger("distributed").setLevel(quiet)
+    quiet = logging.CRITICAL
     settings = {"distributed.scheduler.worker-ttl": FROZEN, "distributed.logging.distributed": "critical"}
     with config.set(settings):
         try:
             workers = distributed.LocalCluster(
-                n_workers=int(found[1]), threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
+                n_workers=int(found[1]), threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 silence_logs=quiet,
             )  # fmt: skip
         except (OSError, RuntimeError) as e:

@@ -8,11 +8,13 @@ its digest when a worker first opens it, and again if its file has changed since
 from __future__ import annotations
 
 import io
+import logging
 import os
+import pickle
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +30,13 @@ LARGE = 1 << 16  # bytes from which an array is written beside the pickle, and n
 OPENED = 4  # shared objects that a worker keeps open
 SCRATCH = "GONIO_SCRATCH"  # the folder for what is shared, where workers do not see this machine's temporary folder
 
-_opened: dict[str, Any] = {}
-_heads: dict[tuple[str, tuple[Any, ...]], Head] = {}
+_opened: dict[str, tuple[Any, tuple[int, int]]] = {}  # with the state of the head's file then
+_heads: dict[tuple[str, tuple[int, int]], Head] = {}  # checked, by digest and state of the file
 _lock = threading.Lock()
+
+
+class CannotShareError(TypeError):
+    """What no other process can be given: an open index of another library, say."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +72,17 @@ class FileArray:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a shared object lies."""
+    """Where a shared object lies, and the file of the head in it, if it has one."""
 
     file: str
-    head: tuple[str, str, tuple[int, int]] | None = None  # digest, file and its state, where rows of a head are read
+    rows: str = ""
 
     def open(self) -> Any:
-        """The object; a process opens it once."""
+        """The object; a process opens it once, and again if the file of the head was changed."""
         with _lock:
-            if self.file in _opened and self._as_it_was():
-                return _opened[self.file]
+            now = _seen(self.rows)
+            if self.file in _opened and _opened[self.file][1] == now:
+                return _opened[self.file][0]
             try:
                 raw = Path(self.file).read_bytes()
             except FileNotFoundError:
@@ -83,16 +90,11 @@ class Place:
                     f"workers: the worker on {socket.gethostname()} does not see {self.file}; set {SCRATCH} to a "
                     f"folder that all workers see."
                 ) from None
-            import pickle
-
             found = pickle.loads(raw)  # noqa: S301  written by the process that sent the task
             while len(_opened) >= OPENED:
                 del _opened[next(iter(_opened))]
-            _opened[self.file] = found
+            _opened[self.file] = found, now
             return found
-
-    def _as_it_was(self) -> bool:
-        return self.head is None or _seen(self.head[1]) == self.head[2]
 
 
 def _seen(file: str) -> tuple[int, int]:
@@ -117,13 +119,14 @@ def place_of(a: np.ndarray) -> FileArray | None:
     return FileArray(file, int(root.offset + start), a.dtype, a.shape, a.strides, _seen(file))
 
 
-def _rebuilt(digest: str, seen: tuple[Any, ...], parts: dict[str, Any]) -> Head:
+def _rebuilt(digest: str, file: str, parts: dict[str, Any]) -> Head:
     """A head in another process, checked against its digest once for each state of its file."""
-    if (digest, seen) not in _heads:
-        place = parts["source"].place if parts["source"] is not None else "the head"
+    now = _seen(file)
+    if (digest, now) not in _heads:
+        place = parts["source"].place if parts["source"] is not None else file or "the head"
         try:
             head = Head(parts.pop("W"), **parts)
-        except GonioError:  # its numbers are none by now
+        except GonioError:  # its numbers are not finite by now
             head = None
         if head is None or head.digest != digest:
             raise GonioError(
@@ -131,11 +134,11 @@ def _rebuilt(digest: str, seen: tuple[Any, ...], parts: dict[str, Any]) -> Head:
                 f"between. Ask again."
             )
         _heads.clear()
-        _heads[digest, seen] = head
-    return _heads[digest, seen]
+        _heads[digest, now] = head
+    return _heads[digest, now]
 
 
-def _pickler(folder: Path, stream: io.BytesIO, heads: list[Any]) -> Any:
+def _pickler(folder: Path, stream: io.BytesIO, heads: list[str]) -> Any:
     """A pickler that leaves arrays where they lie, and heads to be checked by whoever opens them."""
     from cloudpickle import CloudPickler
 
@@ -148,10 +151,9 @@ def _pickler(folder: Path, stream: io.BytesIO, heads: list[Any]) -> Any:
                 parts = {"W": obj.rows, "bias": obj.bias, "link": obj.link, "inputs": obj.inputs}
                 parts |= {"trained": obj.trained, "softcap": obj.softcap, "offset_in": obj.offset_in}
                 parts |= {"labels": obj.labels if obj.named else None, "source": obj.source}
-                seen = () if lies is None else lies.seen
-                if lies is not None:
-                    heads.append((obj.digest, lies.file, lies.seen))
-                return _rebuilt, (obj.digest, seen, parts)
+                file = "" if lies is None else lies.file
+                heads.append(file)
+                return _rebuilt, (obj.digest, file, parts)
             if isinstance(obj, np.ndarray) and obj.dtype != object:
                 there = place_of(obj) or (self.beside(obj) if obj.nbytes >= LARGE else None)
                 if there is not None:
@@ -172,7 +174,7 @@ def _pickler(folder: Path, stream: io.BytesIO, heads: list[Any]) -> Any:
 
 
 @contextmanager
-def shared(obj: Any, log: Callable[[str], None] | None = None) -> Iterator[Place]:
+def shared(obj: Any) -> Iterator[Place]:
     """The object, written for others to open, as long as the context lasts."""
     within = Path(os.environ.get(SCRATCH) or tempfile.gettempdir())
     try:
@@ -184,20 +186,22 @@ def shared(obj: Any, log: Callable[[str], None] | None = None) -> Iterator[Place
             f"write in and that all workers see."
         ) from None
     try:
-        heads: list[Any] = []
+        heads: list[str] = []
         stream = io.BytesIO()
         try:
             _pickler(folder, stream, heads).dump(obj)
             file = folder / "shared"
             file.write_bytes(stream.getvalue())
+        except (TypeError, AttributeError, pickle.PicklingError) as e:
+            raise CannotShareError(str(e)) from None
         except OSError as e:
             raise GonioError(
                 f"workers: {within} has no room for what the workers are to read ({e.strerror}); make room, or set "
                 f"{SCRATCH} to a folder that has."
             ) from None
-        if log:
-            log(f"{sum(f.stat().st_size for f in folder.iterdir()):,} bytes for the workers in {folder}")
-        yield Place(str(file), heads[0] if heads else None)
+        size = sum(f.stat().st_size for f in folder.iterdir())
+        logging.getLogger("gonio").info("%s bytes for the workers were written to %s", f"{size:,}", folder)
+        yield Place(str(file), heads[0] if heads else "")
     finally:
         os.close(lock)
         remove_folder(folder)

@@ -10,6 +10,7 @@ where there is one (`run_state`), and are not done again.
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ import numpy as np
 from gonio.core import run_state
 from gonio.core.errors import GonioError
 from gonio.core.parallel import cores, one_blas_thread, one_of_several
-from gonio.core.shared_files import Place, shared
+from gonio.core.shared_files import CannotShareError, Place, shared
 from gonio.core.version import __version__
 from gonio.core.worker_faults import sentence
 
@@ -68,8 +69,7 @@ def run(
             left.append((k, item))
         else:
             take(k, found)
-    here = in_this_process()
-    finished = _in_threads(work, context, left, wide, after) if here else _by_joblib(name, work, context, left)
+    finished = _finished(name, work, context, left, wide, after)
     try:
         with closing(finished):
             for k, result in finished:
@@ -102,6 +102,19 @@ def _working() -> bool:
     return getattr(_worker, "tasks", 0) > 0
 
 
+def _finished(
+    name: str, work: Work, context: Any, left: list[tuple[int, Any]], wide: bool, after: Callable[[], None] | None
+) -> Finished:
+    """The items and their results as they are finished, wherever that is."""
+    if left and not in_this_process():
+        try:
+            yield from _by_joblib(name, work, context, left)
+            return
+        except CannotShareError as e:
+            logging.getLogger("gonio").warning("%s: done in this process, for workers cannot be given it (%s)", name, e)
+    yield from _in_threads(work, context, left, wide, after)
+
+
 def _in_threads(
     work: Work, context: Any, left: list[tuple[int, Any]], wide: bool, after: Callable[[], None] | None
 ) -> Finished:
@@ -131,13 +144,12 @@ def _in_threads(
 
 
 def _by_joblib(name: str, work: Work, context: Any, left: list[tuple[int, Any]]) -> Finished:
-    if not left:
-        return
     import joblib
 
     with shared(context) as place:
         try:
             backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+            _mend(backend)
             lazily = getattr(backend, "supports_return_generator", False)
             settings: Any = {"batch_size": 1, "pre_dispatch": "all"}
             parallel = joblib.Parallel(**settings, return_as="generator_unordered" if lazily else "list")
@@ -150,6 +162,26 @@ def _by_joblib(name: str, work: Work, context: Any, left: list[tuple[int, Any]])
             if told is None:
                 raise
             raise GonioError(told) from None
+
+
+def _mend(backend: Any) -> None:
+    """Two habits of joblib's dask backend that a long run cannot live with.
+
+    joblib does by itself what it would send to a single core, also where that is the first worker of a cluster; and a
+    task whose workers die each time (KilledWorker) is never heard of again.
+    """
+    if "client" not in vars(backend):  # not of dask; a pool of one process is what its user asked for
+        return
+    counted, submit = type(backend).effective_n_jobs, type(backend).submit
+
+    def submit_and_hear(func: Any, callback: Any = None) -> Any:
+        future = submit(backend, func, callback)
+        if callback is not None:
+            future.add_done_callback(lambda f: None if f.exception() is None else callback(f.exception()))
+        return future
+
+    backend.effective_n_jobs = lambda n_jobs: max(2, counted(backend, n_jobs))
+    backend.submit = submit_and_hear
 
 
 _worker = threading.local()
