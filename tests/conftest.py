@@ -19,7 +19,7 @@ COUNTS = array_axes.enforce()
 
 # What `make test` installs beyond the core: only of these may a test find one absent.
 EXTRAS = {
-    "accelerate", "axe_playwright_python", "gensim", "gguf", "highspy", "huggingface_hub", "jsonschema", "onnx", "onnxruntime", "pandas",
+    "accelerate", "axe_playwright_python", "dask", "distributed", "gensim", "gguf", "highspy", "huggingface_hub", "jsonschema", "onnx", "onnxruntime", "pandas",
     "playwright", "pyarrow", "safetensors", "tokenizers", "torch", "transformers",
 }  # fmt: skip
 

@@ -130,6 +130,8 @@ CASES = {
 # These need data, or a model that is run, and write as the others do; `states --out` is killed in tests/cli/test_text.py.
 ELSEWHERE = {"factors movielens --json", "states --json", "states --out", "compare --csv", "undertrained --json",
              "undertrained --csv"}  # fmt: skip
+# State folders: a killed run goes on from one in tests/cluster/test_state.py.
+ELSEWHERE |= {f"{x} --state" for x in ("can-win", "can-tie", "audit", "check", "diagnose", "patterns", "reproduce")}
 
 
 def test_every_writing_command_is_killed():

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "gonio"
 FLOORS = {
     "core": 1,
+    "cluster": 2,
     "files": 2,
     "proofs": 2,
     "gauge": 3,

@@ -29,6 +29,8 @@ WRITING = {
 }
 # Functions that are handed the temporary, or a folder of their own, by one that made it.
 HANDED = {
+    ("core/block_file.py", "to_bytes"),  # into memory
+    ("core/shared_files.py", None),  # a folder of its own, removed after the work
     ("core/atomic_write.py", "_sent"),
     ("core/whole_folder.py", "_finish"),
     ("files/write/exact_head.py", "_write"),

@@ -70,7 +70,7 @@ def triangle(V, drift, workers):
     order = np.argsort(-norms, kind="stable")
     d = V.shape[1]
     mapped = MappedRows(np.zeros(d), np.eye(d), V, V[order].astype(np.float32), order, norms, drift, 1.0)
-    return _Triangle(mapped, np.ones(len(V), bool), workers, np.zeros(len(V)))
+    return _Triangle(mapped, np.ones(len(V), bool), workers)
 
 
 @pytest.mark.parametrize("sizes", [(8.0, 2.0, 0.5), (2.0**-70,) * 3, (2.0**20, 1.0, 2.0**-70), (1e10, 1e10, 1e-3)])

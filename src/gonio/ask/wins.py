@@ -11,22 +11,21 @@ import numpy as np
 
 from gonio.ask.candidates import Candidates, candidates_of
 from gonio.ask.loop import first_verified
+from gonio.ask.proof_blocks import margins_of_wins, never_by_spread, never_claim, proven_never, win_claim
 from gonio.ask.surface import Surface, surface_of
 from gonio.ask.verdict import Verdict
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
 from gonio.core.inputs import Problem
-from gonio.core.parallel import in_threads, one_blas_thread, spans
+from gonio.core.parallel import in_threads, spans
 from gonio.core.readable_label import quoted
 from gonio.core.renderers import rendered
 from gonio.core.status import NEVER, SHARED, UNDECIDED, WINS, Answer, Status, statuses
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
 from gonio.proofs.own_direction import OwnDirections
-from gonio.proofs.shared_support import LABELS, SharedRivals
 from gonio.search import linear
-from gonio.search.positive_means import PositiveMean, Spread
 from gonio.search.proposals import STAGES, Proposals
 from gonio.search.propose import propose
 
@@ -83,7 +82,6 @@ class CanWin:
     _candidates: Candidates
     _proposals: Proposals
     _proofs: dict[int, Certificate] = field(default_factory=dict)
-    _margins: dict[int, float] = field(default_factory=dict)  # of the wins verified when they were handed out
 
     @cached_property
     def status(self) -> np.ndarray:
@@ -143,10 +141,10 @@ class CanWin:
         place = self._candidates.place[self.labels]
         top = np.flatnonzero((self.codes == WINS) | (self.codes == SHARED))
         first = {int(c): int(self.labels[k]) for k, c in zip(top[::-1], place[top[::-1]], strict=True)}
-        for a, b in spans(len(first), CHUNK):
-            self._prove(list(first.values())[a:b])
+        proven = margins_of_wins(self.head, self._candidates, self._proposals, np.array([*first.values()], np.int64))
+        margins = dict(zip(first, proven.tolist(), strict=True))
         for k in top:
-            out[k] = max(float(out[k]), self._margins.get(first[int(place[k])], 0.0))
+            out[k] = max(float(out[k]), margins[int(place[k])])
         out.flags.writeable = False
         return out
 
@@ -185,9 +183,6 @@ class CanWin:
         )
         claims = [c for c in made if isinstance(c, (Wins, NeverWins))]
         seen = verify_all(self.head, claims)
-        for k, c in enumerate(claims):
-            if k not in seen.refused and isinstance(c, Wins):
-                self._margins[c.label] = float(seen.bounds[k])
         refused = {claims[k].label: claims[k] for k in seen.refused}
         for i, c in zip(fresh, made, strict=True):
             self._proofs[i] = self._shown_otherwise(refused[i]) if i in refused else c
@@ -295,6 +290,7 @@ def can_win(head: Head, label: Any = None, *, on_progress: Callable | None = Non
         raise GonioError(
             "can_win: the link is cosine, for which a row wins at itself unless another has its direction."
         )
+    head.digest  # noqa: B018  what all proofs are about: as the rows are now
     single = label is not None and (isinstance(label, (str, int, np.integer)) and not isinstance(label, bool))
     asked = _asked(head, [label] if single else label)
     candidates = candidates_of(head)
@@ -355,12 +351,17 @@ def _disposed(
             else:
                 proofs[claim.label] = claim
 
-    never = np.flatnonzero((codes == NEVER) & ~np.isin(proposals.labels, _never_by_spread(head, candidates, proposals)))
-    dispose(never, _claims(head, candidates, proposals, proposals.labels[never]))
+    by_spread = never_by_spread(head, candidates, proposals)
+    never = np.flatnonzero((codes == NEVER) & ~np.isin(proposals.labels, by_spread))
+    for claim, place, good in proven_never(head, candidates, proposals, never):
+        if good:
+            proofs[claim.label] = claim
+        else:
+            codes[place], bound[place] = UNDECIDED, np.inf
     shown = np.flatnonzero((codes == WINS) & ~own.proven[proposals.labels])
     for a, b in spans(len(shown), CHUNK):
         which = proposals.labels[shown[a:b]]
-        dispose(shown[a:b], [_wins(head, candidates, proposals, int(c), int(candidates.rows[c])) for c in which])
+        dispose(shown[a:b], [win_claim(head, candidates, proposals, int(c), int(candidates.rows[c])) for c in which])
     for at in np.flatnonzero(codes == UNDECIDED)[: 0 if proposals.interrupted else PROGRAMS]:
         more = _more_claims(head, candidates, problem, proposals, int(proposals.labels[at]))
         claim, value = first_verified(head, ((c, np.inf) for c in more))
@@ -370,37 +371,13 @@ def _disposed(
     return codes, bound, proofs
 
 
-def _never_by_spread(head: Head, candidates: Candidates, proposals: Proposals) -> np.ndarray:
-    """The candidates proven never to win by weights spread over the same rows for all of them (`SharedRivals`)."""
-    shared: dict[PositiveMean, SharedRivals] = {}
-    parts = [(found, slice(*s)) for found in proposals.spread for s in spans(len(found.labels), LABELS)]
-
-    def look(at: tuple[Spread, slice]) -> np.ndarray:
-        found, part = at
-        labels, own = candidates.rows[found.labels[part]], candidates.rows[found.own[part]]
-        good = shared[found.mean].never_above(labels, found.weights(part), own, found.own_weights[part])
-        return found.labels[part][good]
-
-    with one_blas_thread():
-        for mean in {found.mean for found in proposals.spread}:
-            shared[mean] = SharedRivals(head, candidates.rows[mean.rivals], mean.shares[: len(mean.rivals)])
-        return np.concatenate([np.zeros(0, np.int64), *in_threads(look, parts)])
-
-
-def _claims(head: Head, candidates: Candidates, proposals: Proposals, which: np.ndarray) -> list[NeverWins]:
-    """The proofs that candidates never win, a thread each: they are many small matrices."""
-    head.digest  # noqa: B018  computed once, before threads ask for it
-    head.equals(0)
-    return in_threads(lambda c: _never(head, candidates, proposals, int(c)), which.tolist())
-
-
 def _more_claims(
     head: Head, candidates: Candidates, problem: Problem, proposals: Proposals, which: int
 ) -> Iterator[Wins | NeverWins]:
     """What might prove a candidate that the search left open, cheapest first."""
     label = int(candidates.rows[which])
     if proposals.status[proposals.position(which)] != WINS:
-        yield _never(head, candidates, proposals, which)
+        yield never_claim(head, candidates, proposals, which)
     if linear.can_pose(problem):
         answer = linear.solve(problem, which)
         if answer is not None and answer.z is not None:
@@ -409,23 +386,12 @@ def _more_claims(
             yield NeverWins(head.digest, label, candidates.rows[answer.rivals], answer.weights)
 
 
-def _never(head: Head, candidates: Candidates, proposals: Proposals, which: int) -> NeverWins:
-    rivals, weights = proposals.support(which)
-    if head.inputs.points is not None:
-        rivals, weights = rivals[:0], weights[:0]
-    return NeverWins(head.digest, int(candidates.rows[which]), candidates.rows[rivals], weights)
-
-
-def _wins(head: Head, candidates: Candidates, proposals: Proposals, which: int, label: int) -> Wins:
-    return Wins(head.digest, label, head.inputs.lift(proposals.direction(which)), head.equals(label))
-
-
 def _proof(head: Head, candidates: Candidates, proposals: Proposals, label: int, code: int) -> Certificate:
     which = int(candidates.place[label])
     if code in (WINS, SHARED):
-        return _wins(head, candidates, proposals, which, label)
+        return win_claim(head, candidates, proposals, which, label)
     if code == NEVER:
-        return replace(_never(head, candidates, proposals, which), label=label)
+        return replace(never_claim(head, candidates, proposals, which), label=label)
     why = "the search was stopped" if proposals.interrupted else "the label is on the edge between winning and not"
     if proposals.status[proposals.position(which)] == WINS:
         return Undecided(head.digest, label, np.inf, why)

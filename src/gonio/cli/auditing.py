@@ -22,6 +22,7 @@ from gonio.cli.model import (
 from gonio.cli.output import csv_option, explain_option, json_option, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.cli.text import embeddings_of, embeddings_options
+from gonio.cli.workers import at_work, workers_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -59,9 +60,10 @@ from gonio.report.text import printable
 )
 @click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @csv_option("an item of a factor model")
+@workers_options
 def audit(
     model, link, tensor, labels, inputs, users, items, embeddings, text, split, tokens, feed, html, embed_rows, explain,
-    json_to, fail_on, trained, popularity, top, csv_to, **given
+    json_to, fail_on, trained, popularity, top, csv_to, cluster, state, **given
 ) -> None:  # fmt: skip
     """Ask everything gonio knows about MODEL: what a cosine can tell, what is possible, what to use instead."""
     from gonio.report import audit as report
@@ -74,7 +76,7 @@ def audit(
         head = told_training(head, trained)
     head, given["embeddings"] = embeddings_of(head, "audit", embeddings, text, split, tokens, feed)
     given["popularity"] = None if popularity is None else numbers_of(popularity, "audit")
-    with plainly():
+    with plainly(), at_work(cluster, state, head):
         result = _ask(head, top, keys, **given)
     rows = partial(factor_rows, head, given["popularity"], top)
     if html is not None:

@@ -7,6 +7,7 @@ import click
 from gonio.cli.model import frequencies_of, frequencies_option
 from gonio.cli.output import explain_option, json_option, tell
 from gonio.cli.paths import Reads, Writes, command
+from gonio.cli.workers import at_work, workers_options
 from gonio.core.progress import Bar
 from gonio.report.text import printable
 
@@ -58,6 +59,7 @@ from gonio.report.text import printable
 @click.option("--sample", metavar="M", type=int, help="At most M queries (or rows) ask; findings are then estimates.")
 @click.option("--top", metavar="K", type=int, default=10, show_default=True, help="The length of lists.")
 @click.option("--html", metavar="FILE", type=Writes(), help="Write the report as one page.")
+@workers_options
 @explain_option
 @json_option
 @click.option(
@@ -65,7 +67,7 @@ from gonio.report.text import printable
     metavar="KEYS",
     help="End with code 1 if one of these findings is a warning: hubs,threshold,... or any.",
 )
-def check(corpus, queries, top, html, explain, json_to, fail_on, frequencies, **options) -> None:
+def check(corpus, queries, top, html, cluster, state, explain, json_to, fail_on, frequencies, **options) -> None:
     """Check a table of embeddings: wrong rows, what a score means, hubs, and, given judgements, what helps.
 
     CORPUS is a .npy, .npz, .parquet, .arrow, .csv, .jsonl or .safetensors file, word vectors, a faiss index, or a
@@ -76,7 +78,7 @@ def check(corpus, queries, top, html, explain, json_to, fail_on, frequencies, **
 
     keys = [] if fail_on is None else [x.strip() for x in fail_on.split(",") if x.strip()]
     options["frequencies"] = frequencies_of(frequencies, "check")
-    with Bar("check") as bar:
+    with at_work(cluster, state, corpus), Bar("check") as bar:
         result = ask(corpus, queries, k=top, fail_on=keys, on_block=bar, **options)
     if html is not None:
         result.to_html(html)

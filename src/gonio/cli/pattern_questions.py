@@ -9,6 +9,7 @@ import click
 from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
 from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
 from gonio.cli.paths import Reads, Writes, command
+from gonio.cli.workers import at_work, workers_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.label_names import BYTE
@@ -116,8 +117,9 @@ def can_top(head: Head, names, proof, json_to) -> None:
     help="Save all of them as an array (.npy): signs, or label indices winner first.",
 )
 @click.option("--any-size", is_flag=True, help="Go through however many there are.")
+@workers_options
 @json_option
-def patterns(head: Head, top, numbers, drop, out, any_size, json_to) -> None:
+def patterns(head: Head, top, numbers, drop, out, any_size, cluster, state, json_to) -> None:
     """Count, exactly, the label sets (link sigmoid) or rankings (other links) that MODEL can output."""
     from gonio.listing.label_set_list import label_sets
     from gonio.listing.pattern import LIMIT
@@ -125,11 +127,12 @@ def patterns(head: Head, top, numbers, drop, out, any_size, json_to) -> None:
     from gonio.report import listing as text
 
     limit = None if any_size else LIMIT
-    if head.link == "sigmoid":
-        found = label_sets(head, numbers=numbers, drop_zero=drop, limit=limit)
-    else:
-        found = rankings(head, numbers=numbers, drop_twins=drop, limit=limit)
-    quiet = tell(lambda: text.patterns(found, listed=top), found.to_dict, json_to)
+    with at_work(cluster, state, head):
+        if head.link == "sigmoid":
+            found = label_sets(head, numbers=numbers, drop_zero=drop, limit=limit)
+        else:
+            found = rankings(head, numbers=numbers, drop_twins=drop, limit=limit)
+        quiet = tell(lambda: text.patterns(found, listed=top), found.to_dict, json_to)
     if out is not None:
         from gonio.files.write.npy_rows import save_rows
 

@@ -10,6 +10,7 @@ from gonio.cli.model import LABELS, label_of, model_and, model_options, pairs_of
 from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
 from gonio.cli.paths import Reads, WritesFolder, command
 from gonio.cli.text import embeddings_of, embeddings_options
+from gonio.cli.workers import at_work, workers_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.progress import Bar
@@ -25,8 +26,9 @@ Precision = Literal["bf16", "fp16", "fp8", "int8", "int4"]
     "--cast", type=click.Choice(get_args(Precision)), help="What changes if the head is rounded to this type."
 )
 @embeddings_options
+@workers_options
 @json_option
-def can_win(head: Head, names, csv_to, proof, cast, json_to, **given) -> None:
+def can_win(head: Head, names, csv_to, proof, cast, cluster, state, json_to, **given) -> None:
     """Say which labels of MODEL can ever win, with proofs; all of them, or those named."""
     from gonio.ask.wins import can_win as ask
     from gonio.report import possible as text
@@ -36,12 +38,13 @@ def can_win(head: Head, names, csv_to, proof, cast, json_to, **given) -> None:
         return
     if any(given[k] is not None for k in ("embeddings", "text", "feed")):
         raise GonioError("can-win: states are asked about with --cast; who can win hangs on all inputs (--inputs).")
-    with Bar("can-win") as bar:
-        result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
-    quiet = tell(lambda: text.can_win(result), result.to_dict, json_to, result.columns, csv_to)
-    save_proofs(head, proof, result.certificates, quiet=quiet)
-    if result.interrupted:
-        raise SystemExit(130)
+    with at_work(cluster, state, head):
+        with Bar("can-win") as bar:
+            result = ask(head, [label_of(head, x) for x in names] or None, on_progress=bar)
+        quiet = tell(lambda: text.can_win(result), result.to_dict, json_to, result.columns, csv_to)
+        save_proofs(head, proof, result.certificates, quiet=quiet)
+        if result.interrupted:
+            raise SystemExit(130)
 
 
 def _rounded(head: Head, cast: Precision, json_to: str | None, given: dict) -> None:
@@ -67,8 +70,9 @@ def _rounded(head: Head, cast: Precision, json_to: str | None, given: dict) -> N
 @click.option("--nearest", metavar="K", type=int, help="Every label with its K nearest neighbours by cosine.")
 @csv_option("a pair")
 @proof_option
+@workers_options
 @json_option
-def can_tie(head: Head, names, pairs, nearest, csv_to, proof, json_to) -> None:
+def can_tie(head: Head, names, pairs, nearest, csv_to, proof, cluster, state, json_to) -> None:
     """Say whether two labels of MODEL can share the top, strictly above all others."""
     from gonio.ask.ties import can_tie as ask
     from gonio.report import possible as text
@@ -76,10 +80,11 @@ def can_tie(head: Head, names, pairs, nearest, csv_to, proof, json_to) -> None:
     if len(names) not in (0, 2):
         raise GonioError(f"can-tie: {len(names)} labels were named; name two, or give --pairs or --nearest.")
     given = [tuple(label_of(head, x) for x in names)] if names else pairs_of(pairs, head, "can-tie")
-    with Bar("can-tie") as bar:
-        result = ask(head, pairs=given, nearest=nearest, on_progress=bar)
-    quiet = tell(lambda: text.can_tie(result), result.columns, json_to, result.columns, csv_to)
-    save_proofs(head, proof, lambda: (result.certificate(k) for k in range(len(result))), quiet=quiet)
+    with at_work(cluster, state, head):
+        with Bar("can-tie") as bar:
+            result = ask(head, pairs=given, nearest=nearest, on_progress=bar)
+        quiet = tell(lambda: text.can_tie(result), result.columns, json_to, result.columns, csv_to)
+        save_proofs(head, proof, lambda: (result.certificate(k) for k in range(len(result))), quiet=quiet)
 
 
 @command()

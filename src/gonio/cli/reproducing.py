@@ -6,6 +6,7 @@ import click
 
 from gonio.cli.output import json_option, tell
 from gonio.cli.paths import WritesInto, command
+from gonio.cli.workers import at_work, workers_options
 from gonio.core.progress import Bar
 
 
@@ -21,15 +22,16 @@ from gonio.core.progress import Bar
     "--format", "formats", type=click.Choice(["png", "svg", "pdf"]), multiple=True, default=["png"], show_default=True
 )
 @click.option("--list", "listed", is_flag=True, help="Name the papers.")
+@workers_options
 @json_option
-def reproduce(papers, out, formats, listed, json_to) -> None:
+def reproduce(papers, out, formats, listed, cluster, state, json_to) -> None:
     """Draw every figure and print every table of the source PAPERS beside the papers' own numbers."""
     from gonio.papers import run
 
     if listed:
         click.echo("\n".join(run.PAPERS))
         return
-    with Bar("reproduce") as bar:
+    with at_work(cluster, state), Bar("reproduce") as bar:
         found = run.reproduce(list(papers), on_progress=bar)
     quiet = tell(lambda: run.text(found), lambda: {r.key: r.to_dict() for r in found}, json_to)
     if out is not None:

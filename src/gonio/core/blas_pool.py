@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -43,6 +43,8 @@ class BlasPool:
             with np.errstate(all="ignore"):  # a thread starts with numpy's own settings, whatever its parent's are
                 return job(x)
 
+        if self.size < 2:
+            return list(self._here(quietly, items, after))
         futures: list[Future] = [self.pool.submit(quietly, x) for x in items]
         try:
             waiting = set(futures)
@@ -59,10 +61,25 @@ class BlasPool:
             raise
         return [f.result() for f in futures]
 
+    def _here(self, job: Callable[[Any], Any], items: Iterable[Any], after: Callable[[], None] | None) -> Iterator[Any]:
+        """The same in the caller's own thread."""
+        for x in items:
+            yield job(x)
+            if after:
+                after()
+
     def buffer(self, name: str, size: int) -> np.ndarray:
         """A float32 scratch array of this thread, kept from piece to piece."""
-        held = getattr(self.local, name, None)
-        if held is None or len(held) < size:
-            held = np.empty(size, np.float32)
-            setattr(self.local, name, held)
-        return held[:size]
+        return buffer(name, size, self.local)
+
+
+_local = threading.local()
+
+
+def buffer(name: str, size: int, local: threading.local = _local) -> np.ndarray:
+    """A float32 scratch array of this thread, kept from piece to piece."""
+    held = getattr(local, name, None)
+    if held is None or len(held) < size:
+        held = np.empty(size, np.float32)
+        setattr(local, name, held)
+    return held[:size]

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+_here = threading.local()
+
+
+@contextmanager
+def one_of_several() -> Iterator[None]:
+    """A context in which this thread is one of several at work: what it would split, it does by itself."""
+    before = getattr(_here, "several", False)
+    _here.several = True
+    try:
+        yield
+    finally:
+        _here.several = before
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """How many cores this thread may use: those of the process, or one where it is one of several at work."""
+    if getattr(_here, "several", False):
+        return 1
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,28 +46,24 @@ def of_files(paths: list[Path], name: str, column: str | None, id_column: str | 
     pa = pyarrow(name)
     opened = [(p, *_opened(pa, p)) for p in paths]
     chosen = choose(pa, opened[0][1], name, column, id_column)
-    for p, schema, _, _ in opened:
+    for p, schema, _ in opened:
         lacking = [c for c in (*chosen.numbers, *([chosen.ids] if chosen.ids else [])) if c not in schema.names]
         if lacking:
             raise LoadError(
                 f"check: {p.name} has no column {lacking[0]!r}, which {opened[0][0].name} has; give files of one kind."
             )
 
-    def batches(columns: list[str], size: int) -> Iterator[Any]:
-        for p, _, _, read in opened:
-            try:
-                yield from read(columns, size)
-            except (pa.ArrowException, OSError) as e:
-                raise _cut(p, e) from None
-
-    return _table(pa, name, sum(count for _, _, count, _ in opened), chosen, batches)
+    parts = [(count, partial(_read, p, part)) for p, _, counts in opened for part, count in enumerate(counts)]
+    seen = [(str(p.absolute()), p.stat().st_size, p.stat().st_mtime_ns) for p in paths]
+    return _table(pa, name, parts, chosen, seen)
 
 
 def of_arrow(table: Any, name: str, column: str | None, id_column: str | None) -> EmbeddingTable:
     """A table in memory."""
     pa = pyarrow(name)
     chosen = choose(pa, table.schema, name, column, id_column)
-    return _table(pa, name, table.num_rows, chosen, lambda columns, size: iter(table.select(columns).to_batches(size)))
+    every: Batches = lambda columns, size: iter(table.select(columns).to_batches(size))  # noqa: E731
+    return _table(pa, name, [(table.num_rows, every)], chosen, None)
 
 
 def choose(pa: Any, schema: Any, name: str, column: str | None, id_column: str | None) -> Chosen:
@@ -107,24 +104,34 @@ def _kind(pa: Any, t: Any) -> str:
     return "number" if number(t) else "other"
 
 
-def _table(pa: Any, name: str, rows: int, chosen: Chosen, batches: Batches) -> EmbeddingTable:
+def _table(pa: Any, name: str, parts: list[tuple[int, Batches]], chosen: Chosen, known_by: Any) -> EmbeddingTable:
+    """The table of some parts, each with its number of rows and how its batches are read."""
+    parts = [(count, read) for count, read in parts if count]
+    rows = sum(count for count, _ in parts)
     if rows == 0:
         raise LoadError(f"check: {name} has no rows; at least one embedding is needed.")
     columns = list(chosen.numbers)
-    first = next(b for b in batches(columns, 16) if b.num_rows)
+    first = next(b for b in parts[0][1](columns, 16) if b.num_rows)
     width = _block(pa, first, chosen, name, 0, None).shape[1]
-
-    def stream(size: int) -> Iterator[np.ndarray]:
-        start = 0
-        for batch in batches(columns, size):
-            yield _block(pa, batch, chosen, name, start, width)
-            start += batch.num_rows
+    ends = np.cumsum([count for count, _ in parts]).tolist()
+    streams = {
+        (end - count, end): partial(_stream, read, chosen, name, end - count, width)
+        for end, (count, read) in zip(ends, parts, strict=True)
+    }
 
     def ids() -> np.ndarray:
-        parts = [b.column(0) for b in batches([str(chosen.ids)], 1 << 16)]
-        return np.array([x for p in parts for x in p.to_pylist()], dtype=object)
+        found = [b.column(0) for _, read in parts for b in read([str(chosen.ids)], 1 << 16)]
+        return np.array([x for p in found for x in p.to_pylist()], dtype=object)
 
-    return EmbeddingTable(name, (rows, width), stream=stream, ids=ids if chosen.ids else None)
+    return EmbeddingTable(name, (rows, width), parts=streams, ids=ids if chosen.ids else None, known_by=known_by)
+
+
+def _stream(read: Batches, chosen: Chosen, name: str, start: int, width: int, size: int) -> Iterator[np.ndarray]:
+    """The rows of a part, which begins at row `start` of the table."""
+    pa = pyarrow(name)
+    for batch in read(list(chosen.numbers), size):
+        yield _block(pa, batch, chosen, name, start, width)
+        start += batch.num_rows
 
 
 def _block(pa: Any, batch: Any, chosen: Chosen, name: str, start: int, width: int | None) -> np.ndarray:
@@ -157,33 +164,47 @@ def _block(pa: Any, batch: Any, chosen: Chosen, name: str, start: int, width: in
     return values.to_numpy(zero_copy_only=False).reshape(len(lengths), wanted)
 
 
-def _opened(pa: Any, path: Path) -> tuple[Any, int, Batches]:
-    """The schema of a file, its number of rows, and how its batches are read."""
+def _opened(pa: Any, path: Path) -> tuple[Any, list[int]]:
+    """The schema of a file, and the rows of each part of it that can be read by itself."""
     try:
-        with path.open("rb") as f:
-            magic = f.read(6)
-        if magic[:4] == b"PAR1":
+        kind = _kind_of_file(path)
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            about = pq.ParquetFile(path, pre_buffer=False)
+            groups = [about.metadata.row_group(k).num_rows for k in range(about.metadata.num_row_groups)]
+            return about.schema_arrow, groups
+        if kind == "file":
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+            return reader.schema, [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+        with pa.ipc.open_stream(pa.memory_map(str(path))) as stream:
+            return stream.schema, [sum(b.num_rows for b in stream)]
+    except (pa.ArrowException, OSError) as e:
+        raise _cut(path, e) from None
+
+
+def _read(path: Path, part: int, columns: list[str], size: int) -> Iterator[Any]:
+    """The batches of one part of a file, opened anew: a worker has only its name."""
+    pa = pyarrow(path.name)
+    try:
+        kind = _kind_of_file(path)
+        if kind == "parquet":
             import pyarrow.parquet as pq
 
             file = pq.ParquetFile(path, pre_buffer=False)
-            return (
-                file.schema_arrow,
-                file.metadata.num_rows,
-                lambda columns, size: file.iter_batches(batch_size=size, columns=columns, use_threads=False),
-            )
-        if magic == b"ARROW1":
-            reader = pa.ipc.open_file(pa.memory_map(str(path)))
-            count = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
-
-            def stored() -> Iterator[Any]:
-                return (reader.get_batch(i) for i in range(reader.num_record_batches))
-
-            return reader.schema, count, lambda columns, size: _parts(stored(), columns, size)
-        with pa.ipc.open_stream(pa.memory_map(str(path))) as stream:
-            schema, count = stream.schema, sum(b.num_rows for b in stream)
-        return schema, count, lambda columns, size: _parts(pa.ipc.open_stream(pa.memory_map(str(path))), columns, size)
+            yield from file.iter_batches(batch_size=size, row_groups=[part], columns=columns, use_threads=False)
+        elif kind == "file":
+            yield from _parts([pa.ipc.open_file(pa.memory_map(str(path))).get_batch(part)], columns, size)
+        else:
+            yield from _parts(pa.ipc.open_stream(pa.memory_map(str(path))), columns, size)
     except (pa.ArrowException, OSError) as e:
         raise _cut(path, e) from None
+
+
+def _kind_of_file(path: Path) -> str:
+    with path.open("rb") as f:
+        magic = f.read(6)
+    return "parquet" if magic[:4] == b"PAR1" else "file" if magic == b"ARROW1" else "stream"
 
 
 def _parts(stored: Any, columns: list[str], size: int) -> Iterator[Any]:

@@ -6,7 +6,7 @@ for start, block in table.blocks():     # float32, shape (rows, dim), as stored:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 BLOCK = 1 << 22  # numbers of a block: 16 MB in float32
+TOGETHER = 8  # blocks of a piece: what one task reads
+Piece = tuple[int, int]  # the first row, and the first that is no longer in it
 
 
 class EmbeddingTable:
@@ -37,13 +39,17 @@ class EmbeddingTable:
         *,
         fetch: Callable[[int, int], np.ndarray] | None = None,
         stream: Callable[[int], Iterator[np.ndarray]] | None = None,
+        parts: Mapping[Piece, Callable[[int], Iterator[np.ndarray]]] | None = None,
         ids: Callable[[], np.ndarray] | None = None,
+        known_by: Any = None,
     ) -> None:
-        assert (fetch is None) != (stream is None)
+        assert sum(x is not None for x in (fetch, stream, parts)) == 1
         if shape[0] < 1 or shape[1] < 1:
             raise GonioError(f"check: {name} has shape {shape} and so is empty; at least one row of numbers is needed.")
-        self.name, self.shape, self.streamed = name, (int(shape[0]), int(shape[1])), stream is not None
-        self._fetch, self._stream, self._read_ids = fetch, stream, ids
+        self.name, self.shape, self.streamed = name, (int(shape[0]), int(shape[1])), fetch is None
+        self._fetch, self._read_ids = fetch, ids
+        self._parts = parts if stream is None else {(0, self.shape[0]): stream}
+        self._known_by = known_by  # an array, or where the rows lie: what kept results are found by
         self.place: str | None = None  # the path as it was typed
         self._ids: np.ndarray | None = None
         self._places: dict[str, int] | None = None
@@ -51,23 +57,44 @@ class EmbeddingTable:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def blocks(self) -> Iterator[tuple[int, Float[np.ndarray, "rows dim"]]]:
-        """The rows in order, a block at a time, with the number of the first of each block."""
+    def pieces(self) -> list[Piece]:
+        """The spans of rows that can be read by themselves, in order; they hang on the table alone."""
+        if self._parts is not None:
+            return list(self._parts)
+        return list(spans(len(self), TOGETHER * max(1, BLOCK // self.shape[1])))
+
+    def read(self, piece: Piece) -> Iterator[tuple[int, Float[np.ndarray, "rows dim"]]]:
+        """The rows of a piece in order, a block at a time, with the number of the first of each block."""
         size = max(1, BLOCK // self.shape[1])
         if self._fetch is not None:
-            for a, b in spans(len(self), size):
-                yield a, _float32(self._fetch(a, b))
+            for a, b in spans(piece[1] - piece[0], size):
+                yield piece[0] + a, _float32(self._fetch(piece[0] + a, piece[0] + b))
             return
-        assert self._stream is not None
-        start = 0
-        for block in self._stream(size):
+        assert self._parts is not None
+        start = piece[0]
+        for block in self._parts[piece](size):
             if len(block):
                 yield start, _float32(block)
                 start += len(block)
-        if start != len(self):
+        if start != piece[1]:
             raise GonioError(
-                f"check: {self.name} had {len(self):,} rows and now {start:,}; it changed while being read."
+                f"check: {self.name} had {piece[1] - piece[0]:,} rows from row {piece[0]:,} on and now "
+                f"{start - piece[0]:,}; it changed while being read."
             )
+
+    def blocks(self) -> Iterator[tuple[int, Float[np.ndarray, "rows dim"]]]:
+        """The rows in order, a block at a time, with the number of the first of each block."""
+        for piece in self.pieces():
+            yield from self.read(piece)
+
+    def known_by(self) -> list[Any] | None:
+        """What tells this table from others, for results that are kept; None where nothing does."""
+        known = self._known_by
+        return None if known is None else [self.name, self.shape, known]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker needs: the rows, not their names."""
+        return vars(self) | {"_ids": None, "_places": None, "_read_ids": None, "_known_by": None}
 
     def take(self, which: np.ndarray) -> Float[np.ndarray, "some dim"]:
         """The rows of these numbers, in this order."""

@@ -45,7 +45,9 @@ def table_of(source: Any, *, column: str | None = None, id: str | None = None, i
     if ids is None:
         return table
     held = np.array([str(x) for x in ids], dtype=object)
-    return EmbeddingTable(table.name, table.shape, fetch=table._fetch, stream=table._stream, ids=lambda: held)
+    return EmbeddingTable(
+        table.name, table.shape, fetch=table._fetch, parts=table._parts, ids=lambda: held, known_by=table._known_by
+    )
 
 
 def _opened(source: Any, column: str | None, id_column: str | None) -> EmbeddingTable:
@@ -89,7 +91,7 @@ def _of_array(x: Any, name: str, ids: np.ndarray | None = None) -> EmbeddingTabl
     if a.ndim != 2:
         raise LoadError(f"check: {name} has shape {a.shape}; two axes (rows, dim) are needed.")
     return EmbeddingTable(
-        name, a.shape, fetch=lambda s, e: a[s:e], ids=None if ids is None else lambda: ids.astype(object)
+        name, a.shape, fetch=lambda s, e: a[s:e], ids=None if ids is None else lambda: ids.astype(object), known_by=a
     )
 
 
@@ -134,7 +136,7 @@ def _of_path(path: str, column: str | None, id_column: str | None) -> EmbeddingT
 def _of_head(head: Head, name: str) -> EmbeddingTable:
     """The rows of a head, or of a model's own table of tokens, named by its labels."""
     ids = (lambda: np.array(head.labels, dtype=object)) if head.named else None
-    return EmbeddingTable(name, head.shape, fetch=lambda s, e: head.rows[s:e], ids=ids)
+    return EmbeddingTable(name, head.shape, fetch=lambda s, e: head.rows[s:e], ids=ids, known_by=head.digest)
 
 
 def _of_npz(path: Path, column: str | None) -> EmbeddingTable:

@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 
 from gonio.core.errors import GonioError
-from gonio.embeddings.embedding_table import EmbeddingTable
+from gonio.core.tasks import run
+from gonio.embeddings.embedding_table import EmbeddingTable, Piece
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int, UInt64
@@ -151,6 +152,23 @@ def _look(
                 total[j] += block[i, j] / norms[i]
 
 
+def _survey_piece(shared: tuple[EmbeddingTable, np.ndarray], piece: Piece) -> tuple[np.ndarray, ...]:
+    """Lengths, constancy, hashes and the sum of unit rows of a piece, and its rows among those drawn."""
+    table, drawn = shared
+    n, d = piece[1] - piece[0], table.shape[1]
+    keys = np.random.default_rng(64).integers(0, 2**63, (d, 2), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    norms, constant, signs, total = np.empty(n), np.zeros(n, bool), np.empty((n, 2), np.uint64), np.zeros(d)
+    first, last = np.searchsorted(drawn, piece)
+    kept = np.empty((last - first, d), np.float32)
+    for start, block in table.read(piece):
+        span = slice(start - piece[0], start - piece[0] + len(block))
+        block = np.ascontiguousarray(block)
+        _look(block, block.view(np.uint32), keys, norms[span], constant[span], signs[span], total)
+        a, b = np.searchsorted(drawn, [start, start + len(block)])
+        kept[a - first : b - first] = block[drawn[a:b] - start]
+    return norms, constant, signs, total, kept
+
+
 def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -> RowSurvey:
     """Look at every row once."""
     n, d = table.shape
@@ -158,14 +176,14 @@ def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -
     drawn = np.sort(rng.choice(n, min(n, sample), replace=False))
     kept = np.empty((len(drawn), d), np.float32)
     norms, constant, signs = np.empty(n), np.zeros(n, bool), np.empty((n, 2), np.uint64)
-    keys = np.random.default_rng(64).integers(0, 2**63, (d, 2), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     total = np.zeros(d)
-    for start, block in table.blocks():
-        span = slice(start, start + len(block))
-        block = np.ascontiguousarray(block)
-        _look(block, block.view(np.uint32), keys, norms[span], constant[span], signs[span], total)
-        a, b = np.searchsorted(drawn, [start, start + len(block)])
-        kept[a:b] = block[drawn[a:b] - start]
+    pieces = table.pieces()
+    key = None if table.known_by() is None else [*(table.known_by() or ()), drawn]
+    for piece, seen in zip(pieces, run("rows", _survey_piece, (table, drawn), pieces, key=key), strict=True):
+        norms[slice(*piece)], constant[slice(*piece)], signs[slice(*piece)] = seen[:3]
+        total += seen[3]  # in the order of the pieces, whoever looked at them
+        a, b = np.searchsorted(drawn, piece)
+        kept[a:b] = seen[4]
     live = int((norms > 0).sum())
     if live == 0:
         raise GonioError(f"check: no row of {table.name} is finite and other than zero; there is nothing to compare.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gonio.core.errors import GonioError
+from gonio.core.tasks import run
 from gonio.listing import exact_cells
 from gonio.listing.arrangement import Arrangement
 from gonio.listing.counts import count_label_sets
@@ -80,7 +81,8 @@ class CellList:
     @cached_property
     def piece_counts(self) -> tuple[int, ...]:
         """The cells of each piece of the degenerate walk, counted without listing them."""
-        return tuple(int(x) for x in in_order(self._count_piece, iter(range(self.arrangement.planes))))
+        a = self.arrangement
+        return tuple(run("cells", _cells_of_piece, self, range(a.planes), key=(a.whole, self.tol)))
 
     def blocks(self, after: Cursor = (0, 0)) -> Iterator[tuple[Integer[np.ndarray, "cells words"], Cursor]]:
         """Blocks of packed cells, each with the cursor that goes on after it."""
@@ -94,13 +96,13 @@ class CellList:
         few = self.most < WORTH_THREADS
         threads = 1 if few else None
         if self.general:
-            run, pieces = self._generic_piece, self._generic_pieces()
+            walk, pieces = self._generic_piece, self._generic_pieces()
         else:
-            run, pieces = self._degenerate_piece, iter((ALL_SETS,)) if few else iter(range(a.planes))
+            walk, pieces = self._degenerate_piece, iter((ALL_SETS,)) if few else iter(range(a.planes))
         left = (x for x in enumerate(pieces) if x[0] >= after[0])
 
         def numbered(x: tuple[int, Any]) -> Iterator[tuple[np.ndarray, Cursor]]:
-            for k, block in enumerate(run(x[1])):
+            for k, block in enumerate(walk(x[1])):
                 if (x[0], k) >= after:
                     yield block, (x[0], k + 1)
 
@@ -277,3 +279,8 @@ class CellList:
                 if at is None:
                     return
             begin = end
+
+
+def _cells_of_piece(cells: CellList, first: int) -> int:
+    """How many cells a piece of the degenerate walk has."""
+    return int(next(cells._count_piece(first)))

@@ -20,7 +20,9 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.inputs import AllInputs
+from gonio.core.parallel import batches
 from gonio.core.readable_label import quoted
+from gonio.core.tasks import run
 from gonio.listing.arrangement import Arrangement, arrange, arrange_with_tolerance, whole_rows
 from gonio.listing.cell_list import MOST_CHECKED, WORTH_THREADS, CellList, Cursor
 from gonio.listing.counts import count_rankings
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from jaxtyping import Integer
 
 RANKINGS_PER_PIECE = 1 << 16
+TOGETHER = 256  # pieces after which a proof stops where one is in doubt
 
 
 class Rankings(Patterns):
@@ -174,10 +177,11 @@ class Rankings(Patterns):
             return True
         if self.most > MOST_CHECKED:
             return False
-        return all(in_order(self._proves, self._pieces(), 1 if self.most < WORTH_THREADS else None))
-
-    def _proves(self, piece: Piece) -> Iterator[bool]:
-        yield piece.stage > 0 or self._list_piece(piece, True)[1] == 0
+        if self.most < WORTH_THREADS:
+            return all(_proves(self, piece) for piece in self._pieces())
+        known = (self._from_label_0.whole, self.extra_rows)
+        every = (run("rankings", _proves, self, some, key=known) for some in batches(self._pieces(), TOGETHER))
+        return all(all(several) for several in every)
 
     def _with_numbers(self, head: Head, tol: float | None) -> Rankings:
         return Rankings(head, tol, bool(self.twins) and not self._no_pattern, self.limit)
@@ -249,8 +253,8 @@ class Rankings(Patterns):
                 yield self._rankings_of(words), cursor
         else:
             left = (x for x in enumerate(self._pieces()) if x[0] >= after[0] + (after[1] > 0))
-            run = lambda x: iter([(self._proven_piece(x[1]), (x[0], 1))])  # noqa: E731
-            yield from in_order(run, left, 1 if self.most < WORTH_THREADS else None)
+            walk = lambda x: iter([(self._proven_piece(x[1]), (x[0], 1))])  # noqa: E731
+            yield from in_order(walk, left, 1 if self.most < WORTH_THREADS else None)
 
     def _proven_piece(self, piece: Piece) -> np.ndarray:
         out, doubts = self._list_piece(piece, piece.stage == 0)
@@ -333,6 +337,11 @@ class Rankings(Patterns):
                 "rankings: this ranking is on the edge between possible and not; exact arithmetic gave up."
             )
         return answer == "yes"
+
+
+def _proves(several: Rankings, piece: Piece) -> bool:
+    """Whether no sign of a piece is in doubt."""
+    return piece.stage > 0 or several._list_piece(piece, True)[1] == 0
 
 
 def rankings(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gonio.core.parallel import in_threads
+from gonio.core.tasks import run as run_tasks
 from gonio.listing.braid_matrix import braid
 from gonio.listing.gram_factor import rows_from_gram
 from gonio.listing.oriented_matroid import aligned, minor_signs
@@ -53,4 +53,8 @@ def passes(run: Run, eps: float = 1e-10) -> bool:
 def verify_grid() -> tuple[int, int]:
     """How many of the runs pass, and how many there are."""
     several = sorted(runs(), key=lambda r: (-r.n * (1 + r.differences), -r.d))  # the longest first, for the threads
-    return sum(in_threads(passes, several)), len(several)
+    return sum(run_tasks("grid", _passes, 1e-10, several, key=("reconstruction",))), len(several)
+
+
+def _passes(eps: float, run: Run) -> bool:
+    return passes(run, eps)

@@ -27,15 +27,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.core.blas_pool import BlasPool
+from gonio.core.blas_pool import BlasPool, buffer
 from gonio.core.float_units import UNIT32
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
+from gonio.core.tasks import run
 from gonio.proofs.mapped_rows import MappedRows, map_rows
 from gonio.proofs.row_maxima import LOWEST, row_max, row_max_with_tails
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
 ROWS, RIVALS = 512, 2048
 STEEPNESS = 5.5  # leading parts of unrelated rows have dot products below this many deviations
@@ -88,28 +89,35 @@ class OwnDirections:
         """
         if not mapped.largest < LARGEST:  # a product could overflow float32
             return
-        triangle = _Triangle(mapped, asked, workers, self.lead)
+        triangle = _Triangle(mapped, asked, workers)
+
+        def write(_: int, found: tuple[np.ndarray, np.ndarray]) -> None:
+            self.lead[found[0]] = found[1]
+
         # The long rows first: they are few and their rivals fewer, so the first results come at once.
-        workers.run(triangle.settle, range(0, len(mapped.order), ROWS), lambda: after(self.lead))
+        run(
+            "own directions", _Triangle.settle, triangle, range(0, len(mapped.order), ROWS),
+            key=(mapped.norms, mapped.L, mapped.drift, asked), each=write, after=lambda: after(self.lead),
+        )  # fmt: skip
 
 
 class _Triangle:
     """The products V_i.V_j of rows by falling norm, a block of labels at a time."""
 
-    def __init__(self, mapped: MappedRows, asked: np.ndarray, workers: BlasPool, lead: np.ndarray) -> None:
-        self.V, self.order, self.workers, self.lead = mapped.V32, mapped.order, workers, lead
+    def __init__(self, mapped: MappedRows, asked: np.ndarray, workers: BlasPool) -> None:
+        self.V, self.order = mapped.V32, mapped.order
         self.norms, self.wanted = mapped.norms[mapped.order], asked[mapped.order]
         self.rank = mapped.rank
         self.tails = tail_lengths(self.V, workers)
         self.relative = (self.rank + 16) * UNIT32 * 1.05
         self.drift = mapped.drift
 
-    def settle(self, first: int) -> None:
-        """Decide the labels of one block: those left after all windows of rivals have won."""
+    def settle(self, first: int) -> tuple[Int[np.ndarray, " some"], Float[np.ndarray, " some"]]:
+        """The labels of one block that are left after all windows of rivals, and by how much they have won."""
         last = min(len(self.order), first + ROWS)
         alive = np.flatnonzero(self.wanted[first:last]) + first
         if not len(alive):
-            return
+            return alive, np.zeros(0)
         near = self._near(last)
         tops = self._beyond(alive, near)  # upper bounds of max_j V_i.V_j + what rounding may add
         mine = self.V[alive]
@@ -119,10 +127,10 @@ class _Triangle:
             if lost.any():
                 alive, mine, tops = alive[~lost], mine[~lost], tops[~lost]
             if not len(alive):
-                return
+                return alive, np.zeros(0)
         norms = self.norms[alive]
         won = tops < norms * norms
-        self.lead[self.order[alive]] = np.where(won, norms - tops / norms, 0.0)
+        return self.order[alive], np.where(won, norms - tops / norms, 0.0)
 
     def _near(self, last: int) -> int:
         """Where the rivals end that are too near in norm for Cauchy-Schwarz."""
@@ -152,7 +160,7 @@ class _Triangle:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Upper bounds of V_i.V_j over the rivals a..b, and which labels are not proven to be above them."""
         k = self.rank if whole else leading(self.norms[a] / self.norms[alive[-1]], self.rank)
-        scratch = self.workers.buffer("products", ROWS * max(ROWS, RIVALS))
+        scratch = buffer("products", ROWS * max(ROWS, RIVALS))
         S = scratch[: len(alive) * (b - a)].reshape(len(alive), b - a)
         np.matmul(mine[:, :k], self.V[a:b, :k].T, out=S)
         peak = np.empty(len(alive), np.float32)

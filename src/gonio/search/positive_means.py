@@ -38,7 +38,8 @@ NEAR_AIM = 0.01  # of its length: how near a mean must come to its aim
 SLIGHT = 1e-4  # of the largest share: columns with less would leave nothing to prove that they count
 LARGEST_POOL = 6000  # of these, or 8 for each dimension
 PIECE = 128  # labels that are bent together
-FIRST, FEW = 32, 8  # labels that are tried first, for each thread; one in so many must arrive for more to be tried
+PIECES = 4  # at least, whatever the number of threads: BLAS rounds by the shape of a product
+FIRST, FEW = 64, 8  # labels that are tried first; one in so many must arrive for more to be tried
 BENDS = 16  # iterations at most
 PACE_EVERY, PACE = 3, 0.5  # iterations over which what is left must shrink by this much
 ROOM = 1e-3  # of its share p_j that every column must keep
@@ -168,10 +169,10 @@ def bent_to(mean: PositiveMean, space: WhitenedRows, left: np.ndarray, workers: 
         arrived, y = narrow.bent(mean.targets(space.V[left[part]]).astype(np.float32), own[part], workers)
         return s[0] + arrived, y
 
-    start, size = 0, FIRST * workers.size
+    start, size = 0, FIRST
     while start < len(left):
         stop = min(start + size, len(left))
-        piece = max(8, min(PIECE, -(-(stop - start) // workers.size)))
+        piece = max(8, min(PIECE, -(-(stop - start) // PIECES)))
         found = workers.run(one, [(start + a, start + b) for a, b in spans(stop - start, piece)])
         which += [w for w, _ in found]
         bent += [y for _, y in found]

@@ -19,13 +19,15 @@ from gonio.core.float_units import UNIT
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
+from gonio.core.tasks import run
 from gonio.proofs.own_direction import OwnDirections
 from gonio.search.cone import Cone, pose
+from gonio.search.cut_batches import CutGround, Outcome, combinations, cut_batch, spread_of
 from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
-from gonio.search.positive_means import Spread, positive_means, upwards
+from gonio.search.positive_means import Spread, positive_means
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
@@ -33,7 +35,6 @@ from gonio.search.whitening import WhitenedRows, prepare
 LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
 BATCH = 4096  # labels whose first directions are tried together
 LEAD = 8  # one label in so many goes first
-NEAR = 0.1  # of the squared distance from the centre: what counts as one cluster
 VERTICES = 8  # labels for each dimension that must be known to win for the others to be left out of the means
 MANY = 0.15  # of the labels open: then most directions lose to a few long rows, and these are asked first
 
@@ -231,52 +232,27 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) ->
 
 
 def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
-    """Stages 2 to 5, one batch of open labels after the other."""
-    rank, left = space.rank, ledger.open
-    long_rows = _long_rows(space, ledger)
+    """Stages 3 to 5, in batches of open labels."""
+    left = ledger.open
     # One label in LEAD first: the others of its cluster, if it is in one, begin with its columns.
     leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
-    decided: Targets | None = None
+    ground = CutGround(space, ball, ledger.ground.pool, _long_rows(space, ledger))
+    ground.said = lambda T: ledger.say("cuts", int((T.status != 0).sum()))
     for group in (leaders, others):
-        for s in spans(len(group), max(512, min(4096, 15_000_000 // max(1, rank)))):
-            batch = group[slice(*s)]
-            T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, rank)))
-            # Where the cone is curved, the rays are numbered batch by batch, and columns cannot be handed on.
-            if group is others and decided is not None and not space.cone.curved:
-                _start_from_neighbours(T, decided, ball.centre)
-            cutter = Cutter(space, T, workers, lambda T=T: ledger.say("cuts", int((T.status != 0).sum())), long_rows)
-            try:
-                for tau, stage, width, most in _schedule(rank):
-                    cutter.rounds(ball.aim(T.points, tau), ball.tolerance(tau), STAGE[stage], width, most)
-            finally:
-                _keep(T, batch, len(space.V), ledger)
-                _spread_out(space, ball, T, batch, ledger)
-            decided = T if group is leaders else decided
-
-
-def _spread_out(space: WhitenedRows, ball: Ball, T: Targets, batch: np.ndarray, ledger: Ledger) -> None:
-    """Write down how the labels of a batch that never win are combinations of their columns and of the ball's rows.
-
-    With p the combination that came near to the aim of v, the rest of  v = (1 - tau) p + tau b  is in the ball.
-    """
-    if ball.mean is None:
-        return
-    for tau, name, *_ in _schedule(space.rank):
-        which = np.flatnonzero((T.status == NEVER) & (T.stage == STAGE[name]))
-        if not len(which):
-            continue
-        used = np.arange(T.columns.shape[1]) < T.size[which][:, None]
-        is_row = used & (T.columns[which] < len(space.V))
-        own = np.where(is_row, T.columns[which], batch[which, None]).astype(np.int64)  # where none is: itself, weight 0
-        lam = np.where(is_row, T.weights[which], 0.0)
-        on_rows = lam.sum(axis=1, keepdims=True)
-        near = (ball.aim(T.points[which], tau) - T.directions[which]) / on_rows  # directions hold what is left
-        targets = ball.mean.targets(T.points[which] + upwards(space)) - (1 - tau) * ball.mean.targets(near)
-        most = int(is_row.sum(axis=1).max())
-        order = np.argsort(~is_row, axis=1, kind="stable")[:, :most]  # the rivals first
-        own, lam = np.take_along_axis(own, order, axis=1), np.take_along_axis(lam, order, axis=1)
-        scale, bent = np.full(len(which), tau), np.zeros(targets.shape)
-        ledger.spread.append(Spread(ball.mean, batch[which], targets, bent, scale, own, (1 - tau) * lam / on_rows))
+        size = max(512, min(4096, 15_000_000 // max(1, space.rank)))
+        batches = [group[slice(*s)] for s in spans(len(group), size)]
+        try:
+            found = run(
+                "cuts", cut_batch, ground, batches, wide=True,
+                key=(space.norms, space.L, ball.centre, ball.radius, left, len(leaders) if group is leaders else 0),
+                each=lambda k, found, batches=batches: _keep(found, batches[k], space, ball, ledger),
+                after=lambda: ledger.say("cuts"),
+            )  # fmt: skip
+        finally:
+            for batch, part in ground.stopped:
+                _keep(part, batch, space, ball, ledger)
+        if group is leaders and found:
+            ground.leaders = found[-1] | {"labels": batches[-1]}
 
 
 def _long_rows(space: WhitenedRows, ledger: Ledger) -> np.ndarray | None:
@@ -289,57 +265,20 @@ def _long_rows(space: WhitenedRows, ledger: Ledger) -> np.ndarray | None:
     return np.sort(won[np.argsort(-space.norms[won], kind="stable")[:LONG_ROWS]])
 
 
-def _start_from_neighbours(T: Targets, decided: Targets, centre: np.ndarray) -> None:
-    """Give each target near a decided one that never wins the columns and weights of that one to begin with."""
-    lead = np.flatnonzero((decided.status == NEVER) & (decided.size > 0))
-    if not len(lead):
-        return
-    from_centre = T.points - centre
-    size = np.einsum("ij,ij->i", from_centre, from_centre)
-    nearest, square = _nearest(from_centre, size, decided.points[lead] - centre)
-    close = np.flatnonzero(square < NEAR * size)
-    source = lead[nearest[close]]
-    # A label cannot be a column of its own combination: one that is among its neighbour's columns begins with none.
-    used = np.arange(decided.columns.shape[1]) < decided.size[source][:, None]
-    foreign = ~((decided.columns[source] == T.labels[close, :1]) & used).any(axis=1)
-    close, source = close[foreign], source[foreign]
-    T.columns[close], T.weights[close] = decided.columns[source], decided.weights[source]
-    T.size[close] = decided.size[source]
-
-
-def _nearest(A: np.ndarray, squares: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of A, of squared length `squares`, the nearest row of B and its squared distance."""
-    nearest, distance = np.empty(len(A), np.int64), np.empty(len(A))
-    for s in spans(len(A), 256):  # fresh memory would cost more than the products
-        part = slice(*s)
-        away = np.einsum("ij,ij->i", B, B) - 2 * (A[part] @ B.T)
-        nearest[part] = away.argmin(axis=1)
-        distance[part] = away[np.arange(len(away)), nearest[part]] + squares[part]
-    return nearest, distance
-
-
-def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
-    """Push-out, stage, rivals taken in a round, rounds."""
-    return (0.02, "cuts", 24, 30), (1e-6, "fine", rank + 64, 60), (1e-9, "knife edge", rank + 64, 60)
-
-
-def _keep(T: Targets, batch: np.ndarray, n: int, ledger: Ledger) -> None:
+def _keep(found: Outcome, batch: np.ndarray, space: WhitenedRows, ball: Ball, ledger: Ledger) -> None:
     """Write down what a batch of targets has come to."""
-    ledger.margin[batch] = T.hull_distance
-    ledger.margin[batch[T.status == NEVER]] = 0.0
-    lost = np.flatnonzero(T.status != WINS)
-    columns, size = T.columns[lost], T.size[lost]
-    rows = (np.arange(columns.shape[1]) < size[:, None]) & (columns < n)  # rivals, not rays
-    assert not (rows & (columns == batch[lost, None])).any()
-    order = np.argsort(~rows, axis=1, kind="stable")  # the rivals first
-    columns = np.take_along_axis(columns, order, axis=1).astype(np.int64)
-    weights = np.take_along_axis(np.where(rows, T.weights[lost], 0.0), order, axis=1)
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    for k, used, w, m in zip(batch[lost].tolist(), columns, weights, rows.sum(axis=1).tolist(), strict=True):
-        ledger.combined[k] = (used[:m], w[:m])
-    _keep_wins(T, batch, ledger)
-    never = np.flatnonzero(T.status == NEVER)
-    ledger.stage[batch[never]], ledger.status[batch[never]] = T.stage[never], NEVER
+    status, won = found["status"], found["won"]
+    ledger.margin[batch] = found["hull_distance"]
+    ledger.margin[batch[status == NEVER]] = 0.0
+    for k, (rivals, weights) in zip(batch[found["lost"]].tolist(), combinations(found, len(space.V)), strict=True):
+        assert k not in rivals
+        ledger.combined[k] = (rivals, weights)
+    ledger.margin[batch[won]] = found["margin"][won]
+    ledger.inputs.update(zip(batch[won].tolist(), found["inputs"], strict=True))
+    settled = np.concatenate([won, np.flatnonzero(status == NEVER)])
+    ledger.stage[batch[settled]] = found["stage"][settled]
+    ledger.status[batch[settled]] = status[settled]
+    ledger.spread += spread_of(space, ball, found, batch)
 
 
 def _keep_wins(T: Targets, batch: np.ndarray, ledger: Ledger) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 DEVIATIONS = 1.8  # a neighbour is a row whose score is so many typical scores
+PIECES = 4  # whatever the number of threads: BLAS rounds by the shape of a product
 DIRECTIONS, ROWS, LEADING_ROWS = 256, 4096, 2048  # of one product: at most so many
 
 
@@ -97,7 +98,7 @@ class RivalScan:
             else:
                 self._scan_whole(rows[:n], X32[part], floor[part], own[part], found)
 
-        piece = max(16, min(DIRECTIONS, -(-m // self.workers.size)))
+        piece = max(16, min(DIRECTIONS, -(-m // PIECES)))
         self.workers.run(scan_piece, spans(m, piece), self.after)
         return rivals, count
 

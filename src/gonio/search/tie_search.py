@@ -10,8 +10,9 @@ of `propose` for P against all other rows. It is answered by the same cutting pl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from gonio.core.errors import GonioError
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
+from gonio.core.tasks import run
 from gonio.search.cone import pose
+from gonio.search.cut_batches import Outcome, combinations, nothing, outcome
 from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
-from gonio.search.inscribed import inscribed
+from gonio.search.inscribed import Ball, inscribed
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground
 from gonio.search.support import basic_support
@@ -177,16 +180,47 @@ def _cut(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:
     ball = inscribed(space, rows)
     ledger.ground = replace(ledger.ground, cone=space.cone, space=space.light(), ball=ball, pool=rows)
     left = ledger.open
-    for s in spans(len(left), max(256, min(BATCH, 8_000_000 // max(1, space.rank)))):
-        batch = left[slice(*s)]
-        T, centres = _targets(space, ledger.pairs[batch], ball.centre)
-        cutter = Cutter(space, T, workers, lambda T=T: ledger.say(int((T.status != 0).sum())), None)
+    shared = _TieGround(space, ball, lambda T: ledger.say(int((T.status != 0).sum())))
+    batches = [left[slice(*s)] for s in spans(len(left), max(256, min(BATCH, 8_000_000 // max(1, space.rank))))]
+    try:
+        run(
+            "ties", _tie_batch, shared, [ledger.pairs[x] for x in batches], wide=True,
+            key=(space.norms, space.L, ball.centre, ball.radius), after=ledger.say,
+            each=lambda k, found: _keep(found, batches[k], n, ledger),
+        )  # fmt: skip
+    finally:
+        for pairs, found in shared.stopped:
+            at = next(x for x in batches if len(x) == len(pairs) and (ledger.pairs[x] == pairs).all())
+            _keep(found, at, n, ledger)
+
+
+@dataclass(eq=False)
+class _TieGround:
+    """What all batches of pairs share; see `cut_batches.CutGround`."""
+
+    space: WhitenedRows
+    ball: Ball
+    said: Callable[[Targets], None] = nothing
+    stopped: list[tuple[np.ndarray, Outcome]] = field(default_factory=list)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"said": nothing, "stopped": []}
+
+
+def _tie_batch(ground: _TieGround, pairs: np.ndarray) -> Outcome:
+    """The cutting planes of some pairs."""
+    space, ball = ground.space, ground.ball
+    T, centres = _targets(space, pairs, ball.centre)
+    with BlasPool() as workers, np.errstate(all="ignore"):
+        cutter = Cutter(space, T, workers, lambda: ground.said(T), None)
         try:
             for tau, name, width, most in _schedule(space.rank):
                 aims = centres + (T.points - centres) / (1 - tau)
                 cutter.rounds(aims, ball.tolerance(tau), STAGE[name], width, most)
-        finally:
-            _keep(T, batch, n, ledger)
+        except KeyboardInterrupt:
+            ground.stopped.append((pairs, outcome(T)))
+            raise
+    return outcome(T)
 
 
 def _schedule(rank: int) -> tuple[tuple[float, str, int, int], ...]:
@@ -225,18 +259,16 @@ def _targets(space: WhitenedRows, pairs: np.ndarray, centre: np.ndarray) -> tupl
     return Targets(pairs, point, u, distance[:, 0]), centres
 
 
-def _keep(T: Targets, batch: np.ndarray, n: int, ledger: _TieLedger) -> None:
+def _keep(found: Outcome, batch: np.ndarray, n: int, ledger: _TieLedger) -> None:
     """Write down what a batch of targets has come to."""
-    ledger.margin[batch] = T.hull_distance
-    ledger.margin[batch[T.status == NEVER]] = 0.0
-    for k in np.flatnonzero(T.status != WINS):
-        used, w = T.columns[k, : T.size[k]].astype(np.int64), T.weights[k, : T.size[k]]
-        ledger.combined[int(batch[k])] = (used[used < n], w[used < n] / max(w[used < n].sum(), 1e-300))
-    won = np.array(sorted(T.inputs), np.int64)
-    ledger.margin[batch[won]] = T.margin[won]
-    ledger.inputs.update({int(batch[k]): T.inputs[int(k)] for k in won})
-    settled = np.concatenate([won, np.flatnonzero(T.status == NEVER)])
-    ledger.stage[batch[settled]], ledger.status[batch[settled]] = T.stage[settled], T.status[settled]
+    status, won = found["status"], found["won"]
+    ledger.margin[batch] = found["hull_distance"]
+    ledger.margin[batch[status == NEVER]] = 0.0
+    ledger.combined.update(zip(batch[found["lost"]].tolist(), combinations(found, n), strict=True))
+    ledger.margin[batch[won]] = found["margin"][won]
+    ledger.inputs.update(zip(batch[won].tolist(), found["inputs"], strict=True))
+    settled = np.concatenate([won, np.flatnonzero(status == NEVER)])
+    ledger.stage[batch[settled]], ledger.status[batch[settled]] = found["stage"][settled], status[settled]
 
 
 def _at_points(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:

@@ -130,7 +130,8 @@ def _isotropic(cone: Cone, workers: BlasPool) -> tuple[np.ndarray, np.ndarray, b
 
     C = np.zeros((cone.width, cone.width))
     for piece in spans(len(parts), workers.size):  # a few d x d products at a time, not all of them
-        C += np.sum(workers.run(moments, parts[slice(*piece)]), axis=0)
+        for part in workers.run(moments, parts[slice(*piece)]):  # one by one: the sum is the same for any workers
+            C += part
     values, vectors = np.linalg.eigh(C / n)
     top = max(float(values[-1]), np.finfo(float).tiny)
     L = (vectors / np.sqrt(np.maximum(values, (ROUND if cone.shaped else FLOOR) * top))).T[::-1].copy()

@@ -10,112 +10,26 @@ Memory is O(n k) beside the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from gonio.core.errors import GonioError
-from gonio.core.parallel import batches, cores, in_threads, spans
+from gonio.core.parallel import batches, in_threads, spans
 from gonio.core.row_table import RowTable
+from gonio.core.tasks import plain, run
+from gonio.similarity.best_lists import BestLists, keep_rows
+from gonio.similarity.pair_tiles import BLOCK, finished, scan_in_tiles
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ROWS, RIVALS = 512, 2048  # a block of scores is 4 MB: written by BLAS and read back before it leaves the cache
-SQUARE, BLOCK = 4096, 1024  # rows from which all pairs are looked at by square blocks of this size, half of them
+SQUARE = 4096  # rows from which all pairs are looked at by square blocks, half of them
 Scores = Callable[[np.ndarray, int, int], np.ndarray]
-
-
-@njit(cache=True, nogil=True)
-def _sink(best: np.ndarray, at: np.ndarray, k: int) -> None:
-    """Let the root of a heap, whose root is the worst (least score, then largest index), find its place."""
-    i = 0
-    score, index = best[0], at[0]
-    while True:
-        child = 2 * i + 1
-        if child >= k:
-            break
-        right = child + 1
-        if right < k and (best[right] < best[child] or (best[right] == best[child] and at[right] > at[child])):
-            child = right
-        if best[child] < score or (best[child] == score and at[child] > index):
-            best[i], at[i] = best[child], at[child]
-            i = child
-        else:
-            break
-    best[i], at[i] = score, index
-
-
-@njit(cache=True, nogil=True)
-def _keep(
-    scores: np.ndarray,
-    column: np.ndarray,
-    barred: np.ndarray,
-    own: np.ndarray,
-    first: int,
-    best: np.ndarray,
-    at: np.ndarray,
-) -> None:
-    """Merge a block of scores, whose columns are the rows from `first`, into the k best of each row."""
-    rows, width = scores.shape
-    k = best.shape[1]
-    for r in range(rows):
-        b, a, s = best[r], at[r], scores[r]
-        worst = b[0]
-        for start in range(0, width, 64):
-            stop = min(start + 64, width)
-            top = np.float32(-np.inf)
-            for c in range(start, stop):  # no branch: the compiler makes this a few vector instructions
-                v = s[c] + column[c]
-                s[c] = v
-                top = max(top, v)
-            if not top >= worst:
-                continue
-            for c in range(start, stop):
-                # Of equal scores the smaller index stays, in whatever order the blocks come.
-                better = s[c] > worst or (s[c] == worst and first + c < a[0])
-                if better and not barred[c] and first + c != own[r]:
-                    b[0], a[0] = s[c], first + c
-                    _sink(b, a, k)
-                    worst = b[0]
-
-
-@njit(cache=True, nogil=True)
-def _keep_columns(
-    scores: np.ndarray,
-    column: np.ndarray,
-    barred: np.ndarray,
-    own: np.ndarray,
-    first: int,
-    best: np.ndarray,
-    at: np.ndarray,
-) -> None:
-    """As `_keep` of the block turned over, without turning it: the lists are those of its columns."""
-    height, width = scores.shape
-    k = best.shape[1]
-    top = np.empty(width, np.float32)
-    for start in range(0, height, 32):
-        stop = min(start + 32, height)
-        for c in range(width):
-            top[c] = scores[start, c] + column[start]
-        for r in range(start + 1, stop):  # along the rows, as they lie in memory
-            s, more = scores[r], column[r]
-            for c in range(width):
-                v = s[c] + more
-                top[c] = max(top[c], v)
-        for c in range(width):
-            if not top[c] >= best[c, 0]:
-                continue
-            b, a = best[c], at[c]
-            for r in range(start, stop):
-                v = scores[r, c] + column[r]
-                better = v > b[0] or (v == b[0] and first + r < a[0])
-                if better and not barred[r] and first + r != own[c]:
-                    b[0], a[0] = v, first + r
-                    _sink(b, a, k)
 
 
 def nearest(
@@ -155,7 +69,8 @@ def nearest(
     def scores(mine: np.ndarray, a: int, b: int) -> np.ndarray:
         return mine @ keys[a:b].T
 
-    return _scan(total, n, k, block, scores, own, column, barred)
+    key = [keys, k, *(x for x in (queries, asked, column, barred) if x is not None)]
+    return _scan(total, _Scan(n, k, block, scores, own, column, barred), key)
 
 
 class NearestSoFar:
@@ -173,7 +88,7 @@ class NearestSoFar:
 
     def parts(self) -> list[tuple[int, int]]:
         """Spans of queries, one a thread at a time: `add` may run on several at once."""
-        size = -(-len(self.queries) // cores())
+        size = -(-len(self.queries) // 4)  # whatever the number of threads: BLAS rounds by the shape of a product
         return list(spans(len(self.queries), max(1, min(ROWS, size))))
 
     def add(
@@ -185,7 +100,7 @@ class NearestSoFar:
         nothing = np.zeros(min(RIVALS, len(keys)), np.float32)
         for a, b in spans(len(keys), RIVALS):
             more = nothing[: b - a] if column is None else np.ascontiguousarray(column[a:b], np.float32)
-            _keep(
+            keep_rows(
                 _plain(mine @ keys[a:b].T), more, barred[a:b], self.own[part], first + a, self.best[part],
                 self.near[part],
             )  # fmt: skip
@@ -205,7 +120,7 @@ def nearest_by(
     """
     asked = np.arange(n) if which is None else np.asarray(which, np.int64)
     _check_k(k, n, True)
-    return _scan(len(asked), n, k, lambda i, j: asked[i:j], score, asked, None, barred)
+    return _scan(len(asked), _Scan(n, k, lambda i, j: asked[i:j], score, asked, None, barred), None)
 
 
 def _check_k(k: Any, n: int, itself: bool) -> None:
@@ -216,7 +131,10 @@ def _check_k(k: Any, n: int, itself: bool) -> None:
 
 def _scan_all_pairs(keys: np.ndarray, k: int, column: np.ndarray | None, barred: np.ndarray | None):
     """The neighbours of every key among all the others: each product serves both keys, so half of them are made."""
-    found = _Lists(len(keys), len(keys), k, column, barred, np.arange(len(keys)))
+    found = BestLists(len(keys), len(keys), k, column, barred, np.arange(len(keys)))
+    if not plain(float(len(keys)) ** 2 * keys.shape[1]):
+        scan_in_tiles(keys, found)
+        return finished(found)
     parts = list(spans(len(keys), BLOCK))
     locks = [Lock() for _ in parts]
 
@@ -233,63 +151,45 @@ def _scan_all_pairs(keys: np.ndarray, k: int, column: np.ndarray | None, barred:
     pairs = ((i, i + away) for away in range(len(parts)) for i in range(len(parts) - away))
     for some in batches(pairs, 4096):
         in_threads(look, some)
-    in_threads(found.finish, parts)
-    return found.near, found.best
+    return finished(found)
 
 
-class _Lists:
-    """The k best keys of each row so far."""
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """What a span of those who ask needs to find their neighbours."""
 
-    def __init__(self, total: int, n: int, k: int, column: Any, barred: Any, own: np.ndarray | None) -> None:
-        self.near = np.full((total, k), -1, np.int64)
-        self.best = np.full((total, k), -np.inf, np.float32)
-        self.column = np.zeros(n, np.float32) if column is None else np.ascontiguousarray(column, np.float32)
-        self.barred = np.zeros(n, bool) if barred is None else np.ascontiguousarray(barred, bool)
-        self.own = np.full(total, -1, np.int64) if own is None else np.asarray(own, np.int64)
-
-    def keep(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
-        """Take in a block of scores, which is written over."""
-        part = self.best[rows], self.near[rows]
-        _keep(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
-
-    def keep_turned(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
-        """The same for a block whose columns are the rows; it is only read."""
-        part = self.best[rows], self.near[rows]
-        _keep_columns(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
-
-    def finish(self, span: tuple[int, int]) -> None:
-        """Put some lists in order, best first."""
-        part = slice(*span)
-        best, near = self.best[part], self.near[part]
-        _fill(best, near, self.barred, self.own[part])
-        order = np.lexsort((near, -best), axis=1)
-        near[:], best[:] = np.take_along_axis(near, order, 1), np.take_along_axis(best, order, 1)
+    n: int
+    k: int
+    block: Callable[[int, int], np.ndarray]
+    score: Scores
+    own: np.ndarray | None
+    column: np.ndarray | None
+    barred: np.ndarray | None
 
 
-def _scan(total: int, n: int, k: int, block: Any, score: Scores, asked, column, barred):
-    found = _Lists(total, n, k, column, barred, asked)
+def _scan(total: int, scan: _Scan, key: Sequence[Any] | None):
+    near, best = np.empty((total, scan.k), np.int64), np.empty((total, scan.k), np.float32)
+    parts = list(spans(total, ROWS))
 
-    def look(span: tuple[int, int]) -> None:
-        mine = block(*span)
-        for a, b in spans(n, RIVALS):
-            found.keep(_plain(score(mine, a, b)), slice(*span), slice(a, b))
-        found.finish(span)
+    def put(k: int, lists: tuple[np.ndarray, np.ndarray]) -> None:
+        near[slice(*parts[k])], best[slice(*parts[k])] = lists
 
-    in_threads(look, spans(total, ROWS))
+    run("neighbours", _scan_span, scan, parts, key=key, each=put)
+    return near, best
+
+
+def _scan_span(scan: _Scan, span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    own = None if scan.own is None else scan.own[slice(*span)]
+    found = BestLists(span[1] - span[0], scan.n, scan.k, scan.column, scan.barred, own)
+    mine, every = scan.block(*span), slice(0, span[1] - span[0])
+    for a, b in spans(scan.n, RIVALS):
+        found.keep(_plain(scan.score(mine, a, b)), every, slice(a, b))
+    found.finish((0, span[1] - span[0]))
     return found.near, found.best
 
 
 def _plain(scores: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(scores, np.float32)
-
-
-def _fill(best: np.ndarray, near: np.ndarray, barred: np.ndarray, own: np.ndarray) -> None:
-    """Rows with fewer than k neighbours name barred ones, in order, with the score -inf."""
-    for r in np.flatnonzero((near < 0).any(axis=1)):
-        spare = np.flatnonzero(barred)
-        empty = np.flatnonzero(near[r] < 0)
-        near[r, empty] = spare[spare != own[r]][: len(empty)]
-        best[r, empty] = -np.inf
 
 
 def unit_rows(rows: RowTable) -> Float[np.ndarray, "labels dim"]:
