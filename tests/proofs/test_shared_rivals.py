@@ -87,6 +87,7 @@ def test_equals_alone_prove_nothing():
 def test_given_embeddings_and_no_labels_give_nothing():
     rng = np.random.default_rng(1)
     W, w = rng.normal(size=(8, 2)), rng.dirichlet(np.ones(7), 1)
+    W[7] = w[0] @ W[:7]
     head = Head(W, link="softmax", inputs=Observed(rng.normal(size=(4, 2))))
     shared = SharedRivals(head, np.arange(7), w[0])
     assert not shared.never_above(np.array([7]), w).any()
@@ -102,3 +103,70 @@ def test_a_bias_just_above_is_not_accepted_and_just_below_is():
         assert (sum(Fraction(v) * Fraction(float(c)) for v, c in zip(w[0], b, strict=False)) >= b[3]) == wanted
         shared = SharedRivals(head, np.arange(3), w[0])
         assert shared.never_above(np.array([3]), w).all() == wanted
+
+
+def most_without_bias(inputs, D) -> float:
+    """The supremum of -D.x over the inputs, from the definition: a corner of the box, or the far point of the ball."""
+    d = len(D)
+    if inputs.shape == "ball":
+        gain, shift = inputs.gain_and_shift(d)
+        z = -D * gain / np.linalg.norm(D * gain) * np.sqrt(d)
+        return float(-D @ (gain * z + shift))
+    low, high = inputs.bounds(d)
+    return float(sum(max(-v * a, -v * b) for v, a, b in zip(D, low, high, strict=True)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1024.0, 2.0**-9])
+@pytest.mark.parametrize("own_bias", [0.0, 3.0])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        Box([-1, -3, 0.5], [2, -0.5, 4]),
+        AfterRMSNorm([0.5, 2, 3]),
+        AfterLayerNorm([0.5, 2, 3], [5.0, -1, 2]),
+        AfterLayerNorm([0.5, 2, 3], [-5.0, 1, -2]),
+    ],
+)
+def test_biases_must_make_up_for_a_displacement_and_no_more(inputs, own_bias, scale):
+    rng = np.random.default_rng(3)
+    rows = np.vstack([np.eye(3), -np.eye(3), rng.normal(size=(3, 3))]) * scale
+    w, own, u = np.full(8, 0.1), np.array([[8]]), np.array([[0.2]])
+    D = np.array([0.3, -0.2, 0.25]) * scale
+    needed = most_without_bias(inputs, D)
+    b = np.append(rng.normal(size=8), own_bias)
+    mean = w @ b[:8] + 0.2 * b[8]
+    for more, wanted in ((1e-6, True), (-1e-6, False)):
+        label = w @ rows[:8] + 0.2 * rows[8] - D
+        bias = np.append(b, mean - needed - more * max(1, abs(needed)))
+        head = Head(np.vstack([rows, label]), bias=bias, link="softmax", inputs=inputs)
+        shared = SharedRivals(head, np.arange(8), w)
+        assert shared.never_above(np.array([9]), w[None], own, u).all() == wanted
+
+
+def test_small_errors_of_weights_are_made_up_for_where_inputs_have_no_bound():
+    rng = np.random.default_rng(4)
+    W = rng.normal(size=(12, 3))
+    w = rng.dirichlet(5 * np.ones(11), 1)
+    W[11] = w[0] @ W[:11]
+    for inputs in (AllInputs(), Nonnegative(), Box(-np.inf, 0)):
+        head = Head(W, link="softmax", inputs=inputs)
+        shared = SharedRivals(head, np.arange(11), w[0])
+        for _ in range(8):
+            off = w + 1e-9 * rng.normal(size=w.shape)
+            assert shared.never_above(np.array([11]), off / off.sum()).all()
+
+
+def test_labels_that_score_alike_everywhere_prove_nothing_though_their_rows_differ():
+    head = Head([[1.0], [2.0], [1.5]], link="softmax", inputs=AfterRMSNorm([0.0]))
+    assert len(head.equals(2)) == 2
+    shared = SharedRivals(head, np.arange(2), np.ones(2) / 2)
+    assert shared.spread is not None
+    assert not shared.never_above(np.array([2]), np.full((1, 2), 0.5)).any()
+
+
+def test_an_inverse_that_is_too_far_off_is_not_used(monkeypatch):
+    head = Head([[0.0], [1.0], [0.25]], link="softmax")
+    label, rivals, w = np.array([2]), np.arange(2), np.array([[0.75, 0.25]])
+    assert SharedRivals(head, rivals, w[0]).never_above(label, w).all()
+    monkeypatch.setattr("gonio.proofs.shared_support._right_inverse", lambda A, typical: 0.4 * np.linalg.inv(A))
+    assert not SharedRivals(head, rivals, w[0]).never_above(label, w).any()
