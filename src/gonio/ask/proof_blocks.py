@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,21 +47,44 @@ def win_claim(head: Head, candidates: Candidates, proposals: Proposals, which: i
     return Wins(head.digest, label, head.inputs.lift(proposals.direction(which)), head.equals(label))
 
 
-def never_by_spread(head: Head, candidates: Candidates, proposals: Proposals) -> np.ndarray:
+class SpreadClaims:
+    """What proving labels by weights spread over the same rows needs; the inverse of each mean is made once."""
+
+    def __init__(self, head: Head, candidates: Candidates, spread: tuple[Spread, ...]) -> None:
+        self.head, self.candidates, self.spread = head, candidates, spread
+        self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"head": self.head, "candidates": self.candidates, "spread": self.spread}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.made: dict[PositiveMean, SharedRivals] = {}
+        self.one_at_a_time = Lock()
+
+    def rivals_of(self, mean: PositiveMean) -> SharedRivals:
+        with self.one_at_a_time:
+            if mean not in self.made:
+                rows = self.candidates.rows[mean.rivals]
+                self.made[mean] = SharedRivals(self.head, rows, mean.shares[: len(mean.rivals)])
+            return self.made[mean]
+
+
+def never_by_spread(head: Head, candidates: Candidates, proposals: Proposals) -> Int[np.ndarray, " proven"]:
     """The candidates proven never to win by weights spread over the same rows for all of them (`SharedRivals`)."""
-    shared: dict[PositiveMean, SharedRivals] = {}
-    parts = [(found, slice(*s)) for found in proposals.spread for s in spans(len(found.labels), LABELS)]
+    shared = SpreadClaims(head, candidates, proposals.spread)
+    parts = [(k, *s) for k, found in enumerate(proposals.spread) for s in spans(len(found.labels), LABELS)]
+    key = (head.digest, proposals.labels, proposals.stage, proposals.margin)
+    return np.concatenate([np.zeros(0, np.int64), *run("proofs of many", _spread_block, shared, parts, key=key)])
 
-    def look(at: tuple[Spread, slice]) -> np.ndarray:
-        found, part = at
-        labels, own = candidates.rows[found.labels[part]], candidates.rows[found.own[part]]
-        good = shared[found.mean].never_above(labels, found.weights(part), own, found.own_weights[part])
-        return found.labels[part][good]
 
+def _spread_block(shared: SpreadClaims, at: tuple[int, int, int]) -> Int[np.ndarray, " proven"]:
+    """The candidates of one block that are proven never to win."""
+    found, part = shared.spread[at[0]], slice(*at[1:])
+    labels, own = shared.candidates.rows[found.labels[part]], shared.candidates.rows[found.own[part]]
     with one_blas_thread():
-        for mean in {found.mean for found in proposals.spread}:
-            shared[mean] = SharedRivals(head, candidates.rows[mean.rivals], mean.shares[: len(mean.rivals)])
-        return np.concatenate([np.zeros(0, np.int64), *in_threads(look, parts)])
+        good = shared.rivals_of(found.mean).never_above(labels, found.weights(part), own, found.own_weights[part])
+    return found.labels[part][good]
 
 
 def proven_never(
