@@ -14,6 +14,7 @@ import pytest
 
 import gonio
 from gonio import Head, Source, audit
+from gonio.core.packed_page_data import Packed, unpack_script
 from gonio.findings.label_table import LabelTable
 
 HOSTILE = [
@@ -237,6 +238,54 @@ def test_only_the_pages_own_script_and_style_may_run(browser, tmp_path, text):
     p.close()
 
 
+def test_packed_numbers_are_read_back(opened):
+    lay = Packed()
+    whole = [0, 254, None, 255, 65_535, 49_151]
+    decimal = [
+        0.0,
+        1.0,
+        -1.0,
+        0.99999999,
+        -0.99999999,
+        None,
+        0.51384,
+        -0.51384,
+        3.2e-7,
+        12_345,
+        99_999_999,
+        6.02e23,
+        1e300,
+        5,
+    ]
+    text = lay.text(
+        {"w": lay.whole(whole), "d": [lay.decimal(decimal)], "small": lay.whole([1, None]), "r": lay.raw(b"<&>")}
+    )
+    assert not set("<>&") & set(text)
+    p = opened(f"<script>{unpack_script()}</script><p>a page</p>")
+    d = p.evaluate("async (t) => { const d = await unpack(t); return { ...d, r: [...d.r] }; }", text)
+    assert d["w"] == whole
+    assert d["small"] == [1, None]
+    assert d["r"] == list(b"<&>")
+    exact = [
+        0.0,
+        1.0,
+        -1.0,
+        0.99999999,
+        -0.99999999,
+        None,
+        0.5138,
+        -0.5138,
+        3.2e-7,
+        12_345,
+        99_999_999,
+        6.02e23,
+        1e300,
+        5,
+    ]
+    assert [x is None for x in d["d"][0]] == [x is None for x in exact]
+    assert all(x is None or abs(x - y) <= 1e-15 * abs(y) for x, y in zip(d["d"][0], exact, strict=True))
+
+
 def test_fifty_thousand_labels_stay_within_their_megabytes(opened, made):
     rng = np.random.default_rng(0)
     n = 49_152
@@ -246,6 +295,7 @@ def test_fifty_thousand_labels_stay_within_their_megabytes(opened, made):
     columns = {
         "label": words, "can_win": ["yes"] * n, "margin": numbers(0, 9), "length": numbers(1, 5),
         "in_lists": rng.poisson(10, n).tolist(), "nearest": near, "cosine": numbers(0.3, 1),
+        "nearest_by_measure": rng.integers(0, n, n).tolist(), "value": numbers(0.1, 1),
     }  # fmt: skip
     stored = {"k": 1, "index": near, "cosine": columns["cosine"], "value": numbers(0.1, 1)}
     head = Head(rng.normal(size=(n, 4)).astype(np.float32), link="softmax", labels=words)
@@ -258,5 +308,7 @@ def test_fifty_thousand_labels_stay_within_their_megabytes(opened, made):
     p.locator("#search").fill(words[31_415])
     until(p, "gonio.view.length >= 1 && gonio.view.length < 100")
     assert 31_415 in p.evaluate("gonio.view")
-    assert p.evaluate("gonio.data.columns.find((c) => c.key === 'nearest').values[31415]") == near[31_415]
+    for key, off in (("nearest", 0), ("nearest_by_measure", 0), ("cosine", 1e-4), ("value", 1e-4), ("margin", 1e-3)):
+        value = p.evaluate(f"gonio.data.columns.find((c) => c.key === '{key}').values[31415]")
+        assert abs(value - columns[key][31_415]) <= off, key
     assert len(json.loads(found.to_json())["labels"]["columns"]["label"]) == n

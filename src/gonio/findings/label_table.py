@@ -15,7 +15,8 @@ from gonio.gauge import reachable
 from gonio.similarity.measures import Measure, measure
 
 STORED = 50_000  # neighbours that are kept in all, at most five a label
-MEANT = 20_000  # labels up to which everybody's nearest by the invariant measure is looked for
+MEANT = 60_000  # labels up to which everybody's nearest by the invariant measure is looked for
+MARGINS = 20_000  # labels up to which margins are proven one by one
 PAIRS = 1000  # pairs of the user that are answered in full
 
 
@@ -96,7 +97,7 @@ def _verdicts(wins: CanWin, n: int) -> tuple[list[Any], list[Any]]:
     """Whether each label can be on top, in a word, and by how much at least where it can."""
     words: list[Any] = ["not asked"] * n
     margin: list[Any] = [None] * n
-    proven = wins.margin if n <= MEANT else wins.least_margin
+    proven = wins.margin if n <= MARGINS else wins.least_margin
     for i, status, by in zip(wins.labels.tolist(), wins.status, proven.tolist(), strict=True):
         words[i] = "with equals" if status is Status.SHARED else status.answer
         if status in (Status.WINS, Status.SHARED) and np.isfinite(by):
@@ -119,11 +120,12 @@ def _nearest(s: Subject, m: Measure | None, columns: dict[str, list[Any]]) -> di
     value = None
     if m is not None and m.name != "cosine":
         value = m.pairs(a, b)
-        asked = np.arange(n) if n <= MEANT else s.asked
+        everybody = n <= MEANT
+        asked = np.arange(n) if everybody else s.asked
         best: list[Any] = [None] * n
         known: list[Any] = [None] * n
         if len(asked) and n > 2:
-            found = m.nearest(1, asked)
+            found = m.nearest(1, None if everybody else asked)  # all pairs at once take half the products
             for i, j, v in zip(asked.tolist(), found.near[:, 0].tolist(), found.values[:, 0].tolist(), strict=True):
                 if np.isfinite(v):
                     best[i], known[i] = j, _rounded(v)

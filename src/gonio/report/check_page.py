@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gonio.core.packed_page_data import Packed
 from gonio.core.readable_label import readable
 from gonio.findings.check_run import Check
 from gonio.report.causes import SURE, fine_words, how_sure, to_act_on
@@ -34,7 +35,7 @@ def check_page(c: Check) -> str:
         steps=0 if curve is None else len(curve["at"]),
         start=0 if curve is None else _start(curve),
         judged=curve is not None and "relevant" in curve,
-        documents=None if documents is None else packed(documents),
+        documents=None if documents is None else packed(documents, Packed()),
         count=0 if documents is None else len(documents["names"]),
         moved=_moved(c),
         sure_={SURE[k]: [f for f in c.findings if how_sure(f) == k and id(f) not in told] for k in SURE},

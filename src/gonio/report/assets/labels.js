@@ -1,15 +1,9 @@
-"use strict";
 // The table of every label: rows are drawn as they scroll into sight. `gonio` is what the tests and the other scripts use.
 const gonio = { data: null, view: [], filter: "all", sort: null, down: false, query: "", row: -1 };
 (() => {
   const $ = (id) => document.getElementById(id), HEIGHT = 30, SPARE = 12, PRINTED = 200;
   const box = $("rows-box"), head = $("rows-head"), body = $("rows-body");
 
-  async function unpack(id) {  // base64 of deflated JSON, by the browser's own means
-    const raw = Uint8Array.from(atob($(id).textContent.trim()), (c) => c.charCodeAt(0));
-    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return JSON.parse(await new Response(stream).text());
-  }
   const place = (i) => i + (gonio.data.first ?? 0), titled = () => gonio.data.titles ?? ["label", "row"];  // rows count from 0, ranks from 1
   const shown = (i) => gonio.data.shown[i] ?? gonio.data.names[i];
   const digits = (x) => { let k = 4; while (k < 16 && Math.abs(x) < 1 && Math.abs(+x.toPrecision(k)) === 1) k++; return String(+x.toPrecision(k)); };  // a cosine below 1 stays below it
@@ -132,7 +126,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
   }
   for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", () => gonio.copy(b.dataset.copy, b));
   if (!$("labels-data")) return;
-  unpack("labels-data").then((d) => {
+  unpack($("labels-data").textContent).then((d) => {
     d.lower = d.names.map((x, i) => (x + " " + (d.shown[i] ?? "")).toLowerCase());
     const count = new Map();
     for (const x of d.names) count.set(x, (count.get(x) ?? 0) + 1);

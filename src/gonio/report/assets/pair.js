@@ -8,7 +8,7 @@
   }
   function rowsOf(t) {
     if (!t) return null;
-    const raw = Uint8Array.from(atob(t.data), (c) => c.charCodeAt(0)), bits = new DataView(raw.buffer);
+    const bits = new DataView(t.data.buffer);
     return (i) => Float64Array.from({ length: t.width }, (_, k) => half(bits.getUint16(2 * (i * t.width + k), true)));
   }
   function cosine(u, v) {
