@@ -156,7 +156,7 @@ def never_wins(t: Truth, f: dict[str, Any]) -> None:
         assert len(top) - len(by_itself) in said
     if t.kind == "users":
         assert "mean of the others" not in f["says"]
-        assert f"the {len(t.users)} embeddings given" in f["title"]
+        assert f"the {len(t.users)} users given" in f["title"]
     assert ("hull" in f["says"]) <= (t.b is None and t.kind == "all")
     if f["data"]["smallest_margin"] is not None and by_itself:
         assert f["data"]["smallest_margin"] > 0

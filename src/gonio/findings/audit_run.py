@@ -18,13 +18,13 @@ from gonio.core.version import __version__
 from gonio.findings.anomalies import odd
 from gonio.findings.cosine_findings import cosine
 from gonio.findings.describe import what
-from gonio.findings.factor_findings import factor_model, is_factor_model
+from gonio.findings.factor_findings import factor_model
 from gonio.findings.finding import SECTIONS, Finding
 from gonio.findings.label_table import LabelTable, label_table
 from gonio.findings.live_model import head_and_states
 from gonio.findings.measures_instead import instead
 from gonio.findings.possible_outputs import possible
-from gonio.findings.subject import Subject
+from gonio.findings.subject import Subject, is_factor_model
 
 VERSION = 2  # of the JSON: raised when a field changes its meaning
 QUESTIONS: dict[str, Callable[[Subject], Iterator[Finding]]] = {

@@ -84,7 +84,7 @@ def _possible(s: Subject, columns: dict[str, list[Any]], flags: dict[str, list[i
     if "first" in s.kept:  # a factor model: over every user vector, not only the users given
         first = s.kept["first"]
         columns["can_be_first"] = _verdicts(first, n)[0]
-        flags["never first"], flags["open"] = first.never.tolist(), first.undecided.tolist()
+        flags["never first"], flags["undecided first"] = first.never.tolist(), first.undecided.tolist()
     if "on" in s.kept:
         on = s.kept["on"]
         can = np.full(n, "on and off", object)
@@ -157,10 +157,10 @@ def _pairs(s: Subject, m: Measure | None) -> tuple[dict[str, Any], ...]:
         out.append(
             {
                 "rows": [int(a[k]), int(b[k])],
-                "cosine": _rounded(cosine[k]),
+                "cosine": _rounded(cosine[k], 7),
                 "reachable": [_rounded(reach.low), _rounded(reach.high)],
                 "in_words": str(reach),
-                "instead": None if value is None else _rounded(value[k]),
+                "instead": None if value is None else _rounded(value[k], 7),
                 "interval": None if ends is None else [_rounded(x) for x in ends],
             }
         )
@@ -171,11 +171,11 @@ def _digits(x: np.ndarray) -> list[Any]:
     return [_rounded(v) for v in x.tolist()]
 
 
-def _rounded(v: float) -> float | None:
+def _rounded(v: float, digits: int = 5) -> float | None:
     """Five digits are more than a table shows; what is undefined is None."""
     if not np.isfinite(v):
         return None
     if abs(abs(v) - 1) < 1e-12:
         return float(np.sign(v))  # rounding of a cosine cannot tell it from 1
-    short = float(f"{v:.5g}")
+    short = float(f"{v:.{digits}g}")
     return short if abs(short) != 1 or abs(v) == 1 else float(plainly(v))  # a cosine below 1 stays below it

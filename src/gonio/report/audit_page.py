@@ -9,9 +9,9 @@ from gonio.core.packed_page_data import Packed
 from gonio.core.readable_label import readable
 from gonio.findings.audit_run import Audit
 from gonio.findings.embedded_rows import embedded_rows
-from gonio.findings.factor_findings import is_factor_model
 from gonio.findings.finding import Finding, counted
 from gonio.findings.label_table import LabelTable
+from gonio.findings.subject import is_factor_model, word_of
 from gonio.findings.verdict import verdict_of
 from gonio.gauge.group import SCORES
 from gonio.report.causes import SURE, fine_words, how_sure, to_act_on
@@ -65,7 +65,7 @@ def _page(audit: Audit, rows: dict[str, Any]) -> str:
         answer=answer,
         fine=fine_words(audit.findings),
         stopped=audit.unfinished,
-        word="item" if is_factor_model(h) else "label",
+        word=word_of(h),
         count=h.shape[0],
         flags={k: len(v) for k, v in table.flags.items()} if table is not None else {},
         data=None if table is None else _carried(audit, table, rows),
@@ -77,7 +77,7 @@ def _page(audit: Audit, rows: dict[str, Any]) -> str:
         sure_={SURE[k]: _of(audit, k, told) for k in SURE},
         assumed=_assumed(audit),
         commands=_commands(audit),
-        glossary=glossary(h.link),
+        glossary=glossary(h.link, word_of(h)),
         digest=h.digest[:16],
     )
 
@@ -101,9 +101,10 @@ def facts(audit: Audit) -> str:
     h = audit.head
     assumed = h.source.assumed if h.source else frozenset()
     mark = lambda part: " (assumed)" if part in assumed else ""  # noqa: E731
-    word = "items" if is_factor_model(h) else "labels"
-    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} {word} x {h.shape[1]}"]
-    if h.link in SCORES:
+    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} {word_of(h)}s x {h.shape[1]}"]
+    if is_factor_model(h):
+        out.append(f"{audit.given['embeddings']:,} users")
+    elif h.link in SCORES:
         out.append(f"{printable(str(h.inputs))}{mark('inputs')}")
     told = ("embeddings",) if h.inputs.points is not None else ()  # they are the inputs, said already
     out += [counted(v, k.replace("_", " ").removesuffix("s")) for k, v in audit.given.items() if v and k not in told]
@@ -137,6 +138,7 @@ def _carried(audit: Audit, table: LabelTable, rows: dict[str, Any]) -> Any:
     names = [x if len(x) <= NAME else x[: NAME - 1] + "…" for x in table.columns["label"]]
     looks = {i: readable(x) for i, x in enumerate(names)}
     data = {
+        "titles": [word_of(h), "row"],
         "names": names,
         "named": h.named,
         "shown": {i: x for i, x in looks.items() if x != names[i]},
@@ -164,7 +166,7 @@ def _near(table: LabelTable, lay: Packed) -> dict[str, Any] | None:
 def _column(key: str, table: LabelTable, head: Head, lay: Packed) -> dict[str, Any]:
     title, kind = COLUMNS[key]
     if key == "can_win" and head.inputs.points is not None:
-        title = "on top at a given input"
+        title = "first for a user" if is_factor_model(head) else "on top at a given input"
     if key == "value":
         title = table.measure
     out: dict[str, Any] = {"key": key, "title": title, "kind": kind}
