@@ -1,5 +1,9 @@
 "use strict";
 // What a page carries (packed_page_data.py): JSON and numbers as bytes, deflated, in 85 letters.
+function half(h) {  // IEEE float16 to a number
+  const s = h & 0x8000 ? -1 : 1, e = (h >> 10) & 31, f = h & 1023;
+  return e === 0 ? s * f * 2 ** -24 : s * (1 + f / 1024) * 2 ** (e - 15);
+}
 async function unpack(text) {
   const [length, body] = text.trim().split(" "), LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%.()*+-;,=:?@^_`{|}~";
   const digit = new Uint8Array(128), small = new Uint8Array(body.length / 5 * 4), out = new DataView(small.buffer);

@@ -2,10 +2,6 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   if (!$("pair-a")) return;
-  function half(h) {  // IEEE float16 to a number
-    const s = h & 0x8000 ? -1 : 1, e = (h >> 10) & 31, f = h & 1023;
-    return e === 0 ? s * f * 2 ** -24 : s * (1 + f / 1024) * 2 ** (e - 15);
-  }
   function rowsOf(t) {
     if (!t) return null;
     const bits = new DataView(t.data.buffer);
