@@ -40,7 +40,7 @@ def shape(t: Truth, f: dict[str, Any]) -> None:
 
 def inputs(t: Truth, f: dict[str, Any]) -> None:
     said = {"all": "all inputs", "box": "box -1 <= x <= 1", "rms": "after RMSNorm", "layer": "after LayerNorm",
-            "users": f"{0 if t.users is None else len(t.users)} observed embeddings"}[t.kind]  # fmt: skip
+            "users": f"the {0 if t.users is None else len(t.users)} users given"}[t.kind]  # fmt: skip
     assert said in f["title"]
     assert ("assumed" in f["title"]) == (t.kind == "all")
 

@@ -60,7 +60,7 @@ class Packed:
         at = self._lay(digits.astype(np.int64), 2)
         self._lay(power.astype(np.int64), 1)
         spec: dict[str, Any] = {"decimal": len(x), "at": at}
-        kept = [[int(i), values[i]] for i in np.flatnonzero(wrong)]
+        kept = [[i, values[i]] for i in np.flatnonzero(wrong).tolist()]
         return {**spec, "as_is": kept} if kept else spec
 
     def raw(self, data: bytes) -> dict[str, Any]:
