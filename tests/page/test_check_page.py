@@ -105,3 +105,15 @@ def test_a_check_without_judgements_still_tells_false_alarms(opened, made):
     p = opened(gonio.check(made[0]).to_html())
     assert p.locator("#precision").count() == 0
     assert p.locator("#alarms").inner_text().endswith("%")
+
+
+def test_printed_a_check_opens_its_lists_and_closes_them_again(opened, made):
+    for c in (made[2], gonio.check(made[0])):
+        p = opened(c.to_html())
+        p.wait_for_selector("html[data-ready=yes]", state="attached")
+        p.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert p.locator("details:not([open])").count() == 0
+        assert p.locator("#rows-body [data-row]").count() == 200
+        p.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        assert p.locator("details[open]").count() == 0
+        assert p.pdf().startswith(b"%PDF")

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -204,7 +205,22 @@ def test_printed_the_lists_are_open_and_at_most_two_hundred_rows_are_drawn(opene
     assert "200 of 300" in p.locator("#rows-count").inner_text()
     p.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert p.locator("details[open]").count() == 0
-    assert p.pdf().startswith(b"%PDF")
+    p.emulate_media(media="print")
+    assert p.locator(".tools").first.is_hidden()
+    assert p.locator("#rows-box").evaluate("(e) => getComputedStyle(e).overflow") == "visible"
+    p.emulate_media(media="screen")
+    seen = []
+    p.expose_function("printed", lambda *x: seen.append(x))
+    p.evaluate(
+        "window.addEventListener('beforeprint', () => printed(document.querySelectorAll('#rows-body [data-row]').length, "
+        "document.querySelectorAll('details:not([open])').length, document.documentElement.scrollHeight))"
+    )
+    pages = p.pdf()
+    assert pages.startswith(b"%PDF")
+    rows, closed, _ = seen[0]
+    assert (rows, closed) == (200, 0)
+    assert len(re.findall(rb"/Type\s*/Page\b", pages)) >= 4  # 200 rows are drawn, not one screen of them
+    assert p.locator("details[open]").count() == 0
 
 
 def test_hostile_names_are_text_on_pages_and_cards(opened):
