@@ -236,6 +236,44 @@ def test_a_real_heads_plane_gives_its_own_probabilities(opened):
     assert p.evaluate("gonio.largestChange()") < 1e-9
 
 
+def test_every_other_control_does_what_it_says(opened, text):
+    p = opened(text, has_touch=True, **STILL)
+    p.select_option("#first", "3")
+    assert p.evaluate("gonio.state.pair") == [3, 1]
+    assert abs(p.evaluate("gonio.stored()") - cosines(W1)[3, 1]) < 1e-12
+    p.select_option("#second", "3")  # the two change places
+    assert p.evaluate("gonio.state.pair") == [1, 3]
+    assert p.locator("#first").input_value() == "1"
+    box = p.locator("#inputs").bounding_box()
+    for act in (p.mouse.move, p.touchscreen.tap):
+        x, y = box["x"] + 0.3 * box["width"], box["y"] + (0.4 if act == p.mouse.move else 0.7) * box["height"]
+        act(x, y)
+        p.wait_for_timeout(60)
+        k = min(box["width"], box["height"]) / 2 / (3 * 1.02)
+        at = [(x - box["x"] - box["width"] / 2) / k, (box["y"] + box["height"] / 2 - y) / k]
+        assert np.allclose(p.evaluate("gonio.state.pointer"), at, atol=0.02)
+        shown = [float(x) for x in p.locator("#bars .value").all_inner_texts()]
+        assert np.allclose(shown, np.sort(softmax(W1 @ p.evaluate("gonio.state.pointer")))[::-1], atol=6e-5)
+    p.locator("#play").click()
+    p.wait_for_timeout(300)
+    assert p.evaluate("gonio.playing()")
+    assert p.evaluate("gonio.largestChange()") < 1e-12
+    p.locator("#dial").focus()
+    p.keyboard.press("ArrowLeft")
+    assert not p.evaluate("gonio.playing()")  # a hand on the slider stops it
+    slide(p, "#dial", -0.3)
+    p.locator("#reset").click()
+    assert p.evaluate("gonio.state.change") is None
+    p.get_by_role("button", name="4 ranking").click()
+    p.select_option("#scene", label="Figure 3, label 3 of length 2")
+    assert p.evaluate("gonio.show.ranks") == 28
+    p.emulate_media(color_scheme="dark")
+    p.wait_for_timeout(60)
+    assert p.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+    p.emulate_media(media="print")
+    assert p.locator("nav").is_hidden()
+
+
 def test_any_label_of_a_head_is_searched_for_and_drawn_with_its_states(opened):
     rng = np.random.default_rng(4)
     W = rng.normal(size=(900, 24))

@@ -145,6 +145,35 @@ def test_copy_and_csv_give_the_labels_shown(opened, made, text):
     assert got.value.suggested_filename == "never.csv"
 
 
+def test_every_button_that_copies_or_saves_gives_what_it_stands_by(opened, made, text):
+    p = ready(opened(text, permissions=["clipboard-read", "clipboard-write"]))
+    said = lambda: p.evaluate("navigator.clipboard.readText()")  # noqa: E731
+    p.locator("#pair-copy").click()
+    p.locator("#pair-copy", has_text="copied").wait_for()
+    assert said() == "gonio alike m.npz 'label 3' 'label 7'"
+    commands = p.locator("section[aria-labelledby=sure] [data-copy]")
+    for k in range(commands.count()):
+        commands.nth(k).click()
+        commands.nth(k).filter(has_text="copied").wait_for()
+        assert f"$ {said()}" == commands.nth(k).locator("xpath=..").locator("code").inner_text()
+    p.locator("#search").fill("label 29")
+    until(p, "gonio.view.length === 11")
+    p.get_by_role("button", name="label", exact=True).click()
+    p.get_by_role("button", name="label", exact=True).click()
+    p.locator(".tools [data-copy-labels=view]").click()
+    p.locator(".tools [data-copy-labels=view]", has_text="copied").wait_for()
+    assert said().splitlines() == sorted(["label 29", *(f"label {i}" for i in range(290, 300))], reverse=True)
+    with p.expect_download() as got:
+        p.locator(".tools [data-csv=view]").click()
+    assert got.value.suggested_filename == "labels.csv"
+    assert len(Path(got.value.path()).read_bytes().splitlines()) == 12
+    why = p.locator("article.box.warning details").first
+    why.locator("summary").click()
+    assert made[2]["never-wins"].says in why.inner_text()
+    p.locator("article [data-filter=never]").click()
+    assert sorted(p.evaluate("gonio.view")) == gonio.can_win(made[0]).never.tolist()
+
+
 def test_a_link_to_a_label_chooses_it(opened, text):
     p = ready(opened(text, "#label=label%20250"))
     assert p.evaluate("gonio.row") == 250

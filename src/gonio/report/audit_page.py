@@ -122,7 +122,8 @@ def _assumed(audit: Audit) -> list[tuple[str, str]]:
     if source is None:
         return []
     decided = dict(source.decided)
-    return [(part, printable(str(decided.get(part, "")))) for part in sorted(source.assumed)]
+    parts = sorted(p for p in source.assumed if p != "inputs" or audit.head.link in SCORES)
+    return [(part, printable(str(decided.get(part, "")))) for part in parts]
 
 
 def _commands(audit: Audit) -> list[str]:
