@@ -159,7 +159,7 @@ def test_everything_is_above_the_fold_and_axe_finds_nothing(opened, accessible, 
             p.locator("#steps button").nth(k).click()
             p.wait_for_timeout(40)
             assert p.evaluate("document.documentElement.scrollWidth") <= size[0]
-            for name in ("#rows", "#inputs", *(["#dial", "#bars"] if k < 3 else [])):
+            for name in ("#rows", "#inputs", *(["#dial", "#bars", "#heat", "#alike"] if k < 3 else [])):
                 box = p.locator(name).bounding_box()
                 assert box["y"] + box["height"] <= size[1] + 1, (name, k, size)
         accessible(p)
@@ -279,13 +279,13 @@ def test_any_label_of_a_head_is_searched_for_and_drawn_with_its_states(opened):
     W = rng.normal(size=(900, 24))
     W[17], W[600] = W[16], 0
     b = rng.normal(size=900) / 5
-    names = [f"l{i}" for i in range(898)] + ["Twice", "Twice"]
+    names = [f"l{i}" for i in range(897)] + ["Ġdog", "Twice", "Twice"]
     head, F = Head(W, b, link="softmax", labels=names), rng.normal(size=(300, 24))
     text = page(head, embeddings=F)
     assert len(text) < 1_400_000
     p = opened(text, **STILL)
     C = np.corrcoef((head.logits(F) - head.logits(F).mean(axis=1, keepdims=True)).T)
-    for typed, row in (("l0", 0), ("L899".lower(), None), ("#899", 899), ("l16", 16), ("#450", 450)):
+    for typed, row in (("l0", 0), ("L899".lower(), None), ("#899", 899), (" dog", 897), ("l16", 16), ("#450", 450)):
         search(p, typed)
         if row is None:
             assert "No label is called l899" in p.locator("#story").inner_text()
@@ -340,7 +340,7 @@ def test_a_page_of_a_large_head_carries_some_labels_and_says_how_to_carry_all(op
     assert p.evaluate("gonio.scene().of") == "l90"
 
 
-def test_heat_maps_fit_a_phone_in_every_step(opened, text, wide):
+def test_heat_maps_fit_a_phone_in_every_step(opened, accessible, text, wide):
     head, F = wide
     sigmoid = Head(head.W, np.ones(60), link="sigmoid", labels=head.labels)
     for made, steps in ((text, 3), (page(head, ("l3", "l5", "l8"), embeddings=F), 4), (page(sigmoid), 4)):
@@ -353,6 +353,8 @@ def test_heat_maps_fit_a_phone_in_every_step(opened, text, wide):
                 box = p.locator(name).bounding_box()
                 assert box["y"] + box["height"] <= top, (name, k, box, top)
             assert p.evaluate("document.documentElement.scrollWidth") <= 390
+        p.locator("#steps button").first.click()
+        accessible(p)
 
 
 def cosines_of(W, row):

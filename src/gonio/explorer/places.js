@@ -34,8 +34,8 @@ function places(d, words) {
     made.set(row, scene_);
     return scene_;
   }
-  const index = (typed) => {  // a label as typed: its very name, #12, or the only one that reads so but for capitals
-    const i = d.names.indexOf(typed), m = /^#(\d+)$/.exec(typed);
+  const index = (typed) => {  // a label as typed: its very name (with a space where tokenizers write Ġ or ▁), #12, or the only one that reads so but for capitals
+    const i = [typed, typed.replace(/^ /, "Ġ"), typed.replace(/^ /, "▁")].map((x) => d.names.indexOf(x)).find((k) => k >= 0) ?? -1, m = /^#(\d+)$/.exec(typed);
     if (i >= 0 || (m && Number(m[1]) < d.names.length)) return i >= 0 ? i : Number(m[1]);
     const q = typed.toLowerCase(), k = lower.indexOf(q);
     return k >= 0 && lower.lastIndexOf(q) === k ? k : -1;

@@ -37,6 +37,7 @@ COLUMNS = {
     "value": ("", "number"),  # the measure's name
 }
 FIRST_NEAR = {"nearest": "index", "cosine": "cosine"}  # columns that the first stored neighbours fill
+IN_GLOSSARY = ("single-cosine",)  # true of every softmax and every sigmoid head: the glossary says it
 ANSWERS = ("similar-items", "similarity")  # what to do with similarities: said first where nothing is wrong
 
 
@@ -113,7 +114,9 @@ def facts(audit: Audit) -> str:
 
 def _of(audit: Audit, sure: str, told: set[int]) -> list[Finding]:
     """The findings of one certainty; those on the first screen are not repeated, but for how they are proven."""
-    return [f for f in audit.findings if how_sure(f) == sure and (id(f) not in told or f.theorem or f.verify)]
+    general = IN_GLOSSARY if audit.head.link in ("softmax", "sigmoid") and audit.head.softcap is None else ()
+    found = [f for f in audit.findings if how_sure(f) == sure and f.key not in general]
+    return [f for f in found if id(f) not in told or f.theorem or f.verify]
 
 
 def _assumed(audit: Audit) -> list[tuple[str, str]]:

@@ -35,7 +35,7 @@ def charts(audit: Audit) -> list[Chart]:
 
 def _kept(f: Any, word: str) -> Chart | None:
     groups = {k: v["counts"] for k, v in f.data.items() if isinstance(v, dict) and "counts" in v}
-    if not groups:
+    if not groups or max(sum(c > 0 for c in counts) for counts in groups.values()) < 2:  # one bar is no chart
         return None
     k = f.data["k"]
     most = max(c / sum(counts) for counts in groups.values() for c in counts) or 1.0

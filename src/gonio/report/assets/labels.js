@@ -66,7 +66,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
   gonio.refresh = () => { order(); box.scrollTop = 0; draw(); };
   gonio.index = (typed) => {  // a label as typed: its very name, #12, or its readable form
     const d = gonio.data, m = /^#(\d+)$/.exec(typed);
-    const i = d.names.indexOf(typed);
+    const i = [typed, typed.replace(/^ /, "Ġ"), typed.replace(/^ /, "▁")].map((x) => d.names.indexOf(x)).find((k) => k >= 0) ?? -1;  // tokenizers write a space so
     if (i >= 0) return i;
     if (m && Number(m[1]) - place(0) in d.names) return Number(m[1]) - place(0);
     return d.names.findIndex((_, k) => shown(k) === typed);
