@@ -17,7 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCES = (
     "src/gonio/report/assets/*", "src/gonio/report/templates/*.html", "src/gonio/explorer/page.*",
-    "src/gonio/explorer/*.js", "src/gonio/papers/templates/*.html", "src/gonio/papers/nielsen_grivas_figures.py",
+    "src/gonio/explorer/*.js", "src/gonio/core/unpack.js", "src/gonio/papers/templates/*.html",
+    "src/gonio/papers/nielsen_grivas_figures.py",
 )  # fmt: skip
 
 

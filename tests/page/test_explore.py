@@ -43,6 +43,13 @@ def wide():
     return Head(W, link="softmax", labels=[f"l{i}" for i in range(60)]), F
 
 
+def search(p, typed):
+    p.wait_for_selector("html[data-ready=yes]", state="attached")
+    p.locator("#search").fill(typed)
+    p.locator("#search").dispatch_event("change")
+    p.wait_for_timeout(60)
+
+
 def test_dragging_moves_the_cosine_and_no_probability(opened, text):
     p = opened(text, **STILL)
     before, cosine, wins = p.evaluate("[gonio.probabilities(), gonio.cosine(), gonio.winners()]")
@@ -152,7 +159,7 @@ def test_everything_is_above_the_fold_and_axe_finds_nothing(opened, accessible, 
             p.locator("#steps button").nth(k).click()
             p.wait_for_timeout(40)
             assert p.evaluate("document.documentElement.scrollWidth") <= size[0]
-            for name in ("#rows", "#inputs", *(["#dial", "#bars"] if k < 3 else [])):
+            for name in ("#rows", "#inputs", *(["#dial", "#bars", "#heat", "#alike"] if k < 3 else [])):
                 box = p.locator(name).bounding_box()
                 assert box["y"] + box["height"] <= size[1] + 1, (name, k, size)
         accessible(p)
@@ -220,14 +227,139 @@ def test_a_real_heads_plane_gives_its_own_probabilities(opened):
     Q = np.linalg.svd((W[[5, 8]] - W[3]).T, full_matrices=False)[0]
     x = gonio.can_top(head, ["l3", "l5", "l8"]).certificate.x + Q @ p.evaluate("gonio.state.pointer")
     assert np.abs(softmax(W[kept] @ x + b[kept]) - p.evaluate("gonio.probabilities()")).max() < 1e-12
-    p.locator("#search").fill("l77")
-    p.locator("#search").dispatch_event("change")
+    search(p, "l77")
     assert p.evaluate("gonio.scene().of") == "l77"
     names = p.evaluate("gonio.scene().labels")
     assert {head.index(x) for x in names[1:]} == set(np.argsort(-cosines(W)[77])[1 : len(names)].tolist())
     assert abs(p.evaluate("gonio.stored()") - cosines(W)[77, head.index(names[1])]) < 1e-4
     p.evaluate("gonio.dial(-0.9)")
     assert p.evaluate("gonio.largestChange()") < 1e-9
+
+
+def test_every_other_control_does_what_it_says(opened, text):
+    p = opened(text, has_touch=True, **STILL)
+    p.select_option("#first", "3")
+    assert p.evaluate("gonio.state.pair") == [3, 1]
+    assert abs(p.evaluate("gonio.stored()") - cosines(W1)[3, 1]) < 1e-12
+    p.select_option("#second", "3")  # the two change places
+    assert p.evaluate("gonio.state.pair") == [1, 3]
+    assert p.locator("#first").input_value() == "1"
+    box = p.locator("#inputs").bounding_box()
+    for act in (p.mouse.move, p.touchscreen.tap):
+        x, y = box["x"] + 0.3 * box["width"], box["y"] + (0.4 if act == p.mouse.move else 0.7) * box["height"]
+        act(x, y)
+        p.wait_for_timeout(60)
+        k = min(box["width"], box["height"]) / 2 / (3 * 1.02)
+        at = [(x - box["x"] - box["width"] / 2) / k, (box["y"] + box["height"] / 2 - y) / k]
+        assert np.allclose(p.evaluate("gonio.state.pointer"), at, atol=0.02)
+        shown = [float(x) for x in p.locator("#bars .value").all_inner_texts()]
+        assert np.allclose(shown, np.sort(softmax(W1 @ p.evaluate("gonio.state.pointer")))[::-1], atol=6e-5)
+    p.locator("#play").click()
+    p.wait_for_timeout(300)
+    assert p.evaluate("gonio.playing()")
+    assert p.evaluate("gonio.largestChange()") < 1e-12
+    p.locator("#dial").focus()
+    p.keyboard.press("ArrowLeft")
+    assert not p.evaluate("gonio.playing()")  # a hand on the slider stops it
+    slide(p, "#dial", -0.3)
+    p.locator("#reset").click()
+    assert p.evaluate("gonio.state.change") is None
+    p.get_by_role("button", name="4 ranking").click()
+    p.select_option("#scene", label="Figure 3, label 3 of length 2")
+    assert p.evaluate("gonio.show.ranks") == 28
+    p.emulate_media(color_scheme="dark")
+    p.wait_for_timeout(60)
+    assert p.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+    p.emulate_media(media="print")
+    assert p.locator("nav").is_hidden()
+
+
+def test_any_label_of_a_head_is_searched_for_and_drawn_with_its_states(opened):
+    rng = np.random.default_rng(4)
+    W = rng.normal(size=(900, 24))
+    W[17], W[600] = W[16], 0
+    b = rng.normal(size=900) / 5
+    names = [f"l{i}" for i in range(897)] + ["Ġdog", "Twice", "Twice"]
+    head, F = Head(W, b, link="softmax", labels=names), rng.normal(size=(300, 24))
+    text = page(head, embeddings=F)
+    assert len(text) < 1_400_000
+    p = opened(text, **STILL)
+    C = np.corrcoef((head.logits(F) - head.logits(F).mean(axis=1, keepdims=True)).T)
+    for typed, row in (("l0", 0), ("L899".lower(), None), ("#899", 899), (" dog", 897), ("l16", 16), ("#450", 450)):
+        search(p, typed)
+        if row is None:
+            assert "No label is called l899" in p.locator("#story").inner_text()
+            continue
+        s = p.evaluate("(({row, W, G, C, labels, dots, bias}) => ({row, W, G, C, labels, dots, bias}))(gonio.scene())")
+        assert s["row"] == row
+        near = np.argsort(-np.nan_to_num(cosines_of(W, row), nan=-2), kind="stable")
+        which = [row, *near[near != row][:19]]
+        assert s["labels"] == [names[i] for i in which]
+        G = W[which] @ W[which].T
+        assert np.abs(np.array(s["G"]) - G).max() < 1e-4 * G.max()
+        c = G / np.sqrt(np.outer(np.diag(G), np.diag(G)))
+        a, k = p.evaluate("gonio.state.pair")
+        assert (a, k) == (0, 2 if row == 16 else 1)  # of twins no cosine moves: the next
+        assert abs(p.evaluate("gonio.stored()") - c[0, k]) < 5e-5
+        assert np.abs(np.array(s["C"]) - C[np.ix_(which, which)]).max() < 0.006
+        # The plane: its products are those of the rows with two directions of length one, through which states fall.
+        flat = np.array(s["W"])
+        basis = np.linalg.lstsq(W[which], flat, rcond=None)[0]
+        assert np.abs(W[which] @ basis - flat).max() < 1e-3
+        shadow = F[np.unique(np.linspace(0, 299, 100).astype(int))] @ basis
+        assert np.abs(shadow - np.array(s["dots"])).max() < 0.02 * np.abs(shadow).max()
+        assert np.allclose(s["bias"], b[which], atol=1e-6)
+        p.evaluate("gonio.dial(-0.8)")
+        assert abs(p.evaluate("gonio.cosine()") + 0.8) < 1e-6
+        assert p.evaluate("gonio.largestChange()") < 1e-9
+    search(p, "l600")
+    assert "is zero" in p.locator("#story").inner_text()
+    p.locator("#search").fill("twi")
+    assert p.locator("#names option").evaluate_all("(x) => x.map((o) => o.value)") == ["Twice", "#899"]
+    search(p, "#450")
+    p.wait_for_timeout(300)
+    p.evaluate("gonio.show()")
+    again = opened(text, p.url[p.url.index("#") :], **STILL)
+    again.wait_for_selector("html[data-ready=yes]", state="attached")
+    assert again.evaluate("gonio.scene().of") == "l450"
+
+
+def test_a_page_of_a_large_head_carries_some_labels_and_says_how_to_carry_all(opened, monkeypatch):
+    monkeypatch.setattr("gonio.explorer.places.CARRIED", 50)
+    head = Head(np.random.default_rng(5).normal(size=(120, 6)), link="softmax", labels=[f"l{i}" for i in range(120)])
+    p = opened(page(head, ("l100", "l3", "l5")), **STILL)
+    search(p, "l100")
+    assert p.evaluate("gonio.scene().of") == "l100"
+    search(p, "l90")
+    said = p.locator("#story").inner_text()
+    assert "50 of 120 labels" in said
+    assert "--every-label" in said
+    assert p.evaluate("gonio.scene().of") == "l100"
+    p = opened(page(head, every=True), **STILL)
+    search(p, "l90")
+    assert p.evaluate("gonio.scene().of") == "l90"
+
+
+def test_heat_maps_fit_a_phone_in_every_step(opened, accessible, text, wide):
+    head, F = wide
+    sigmoid = Head(head.W, np.ones(60), link="sigmoid", labels=head.labels)
+    for made, steps in ((text, 3), (page(head, ("l3", "l5", "l8"), embeddings=F), 4), (page(sigmoid), 4)):
+        p = opened(made, viewport={"width": 390, "height": 844}, has_touch=True, **STILL)
+        for k in range(steps):
+            p.locator("#steps button").nth(k).click()
+            p.evaluate("gonio.dial(-0.5)")
+            top = p.locator("#dialbox").bounding_box()["y"]
+            for name in ("#heat", "#alike"):
+                box = p.locator(name).bounding_box()
+                assert box["y"] + box["height"] <= top, (name, k, box, top)
+            assert p.evaluate("document.documentElement.scrollWidth") <= 390
+        p.locator("#steps button").first.click()
+        accessible(p)
+
+
+def cosines_of(W, row):
+    with np.errstate(invalid="ignore"):
+        return W @ W[row] / np.linalg.norm(W, axis=1) / np.linalg.norm(W[row])
 
 
 @pytest.mark.parametrize(

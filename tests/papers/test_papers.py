@@ -53,7 +53,7 @@ def test_a_number_of_ours_is_never_counted_as_an_agreement():
                           "no number printed": 1}  # fmt: skip
     said = run.text([r])
     assert "within 0.05" in said
-    assert "1 of 1 printed numbers found again; of 1 claims checked 0 hold, 1 does not; 1 numbers of ours alone" in said
+    assert "1 of 1 printed numbers found again; of 1 claim checked 1 does not hold; 1 number of ours alone" in said
 
 
 def test_an_unknown_paper_is_refused_with_the_names():

@@ -40,7 +40,7 @@ def shape(t: Truth, f: dict[str, Any]) -> None:
 
 def inputs(t: Truth, f: dict[str, Any]) -> None:
     said = {"all": "all inputs", "box": "box -1 <= x <= 1", "rms": "after RMSNorm", "layer": "after LayerNorm",
-            "users": f"{0 if t.users is None else len(t.users)} observed embeddings"}[t.kind]  # fmt: skip
+            "users": f"the {0 if t.users is None else len(t.users)} users given"}[t.kind]  # fmt: skip
     assert said in f["title"]
     assert ("assumed" in f["title"]) == (t.kind == "all")
 
@@ -156,7 +156,7 @@ def never_wins(t: Truth, f: dict[str, Any]) -> None:
         assert len(top) - len(by_itself) in said
     if t.kind == "users":
         assert "mean of the others" not in f["says"]
-        assert f"the {len(t.users)} embeddings given" in f["title"]
+        assert f"the {len(t.users)} users given" in f["title"]
     assert ("hull" in f["says"]) <= (t.b is None and t.kind == "all")
     if f["data"]["smallest_margin"] is not None and by_itself:
         assert f["data"]["smallest_margin"] > 0

@@ -17,8 +17,11 @@ from gonio.core.errors import GonioError
     "--html", metavar="FILE", type=Writes(), default="explore.html", show_default=True, help="Where to write the page."
 )
 @click.option("--embeddings", metavar="FILE", type=Reads(), help="States that reach the head (.npy): drawn as dots.")
+@click.option(
+    "--every-label", "every", is_flag=True, help="Carry every label of a head of more than 7,000: 0.7 kB each."
+)
 @click.option("--no-open", is_flag=True, help="Do not open it in a browser.")
-def explore(model, link, tensor, labels, inputs, users, items, three, html, embeddings, no_open) -> None:
+def explore(model, link, tensor, labels, inputs, users, items, three, html, embeddings, every, no_open) -> None:
     """Write an interactive page: cosines run through every value while no prediction moves.
 
     With MODEL, its own plane.
@@ -37,7 +40,7 @@ def explore(model, link, tensor, labels, inputs, users, items, three, html, embe
     if embeddings is not None and head is None:
         raise GonioError("explore: --embeddings are states of a model; name the model too.")
     states = None if embeddings is None else array_of(embeddings, "explore", head)
-    path = write(html, page(head, chosen, embeddings=states))
+    path = write(html, page(head, chosen, embeddings=states, every=every))
     click.echo(f"written {path}")
     if not no_open:
         webbrowser.open(Path(path).resolve().as_uri())

@@ -15,14 +15,15 @@ from gonio.core.atomic_write import whole_text
 from gonio.core.directions import unit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Label
+from gonio.core.packed_page_data import unpack_script
 from gonio.core.self_contained_page import inline_json, policy
 from gonio.core.version import __version__
-from gonio.explorer.places import MOST, NEAR, agreement, measure_of, name_of, places
+from gonio.explorer.places import MOST, NEAR, agreement, carried, measure_of, measure_words, name_of, places, shadows
 from gonio.explorer.steps import steps
 from gonio.findings.finding import short
 from gonio.similarity.nearest import nearest_by_cosine
 
-SCRIPTS = ("geometry.js", "view.js", "controls.js")
+SCRIPTS = ("geometry.js", "places.js", "view.js", "controls.js")
 DOTS = 400  # states that are drawn
 
 
@@ -31,15 +32,22 @@ def page(
     labels: Sequence[Label] | None = None,
     *,
     embeddings: Any = None,
+    every: bool = False,
     title: str | None = None,
 ) -> str:
-    """The page as text: the paper in four steps, and first a head, where one is given, with its states as dots."""
-    css, js = _text("page.css"), "".join(_text(name) for name in SCRIPTS)
+    """The page as text: the paper in four steps, and first a head, where one is given, with its states as dots.
+
+    A head of up to 7,000 labels can be searched for any of them; of a larger one the page carries so many, and all
+    with `every`, at about 0.7 kB a label.
+    """
+    css, js = _text("page.css"), unpack_script() + "".join(_text(name) for name in SCRIPTS)
+    shown, searched = (None, "") if head is None else model(head, labels, embeddings, every)
     parts = {
         "title": escape(title or "Same model. Any cosine."),
         "css": css,
         "policy": escape(policy(js, css)),
-        "data": inline_json({"steps": steps(), "model": None if head is None else model(head, labels, embeddings)}),
+        "data": inline_json({"steps": steps(), "model": shown}),
+        "labels": searched,
         "version": __version__,
         "js": js,
     }
@@ -49,22 +57,29 @@ def page(
     return out
 
 
-def model(head: Head, labels: Sequence[Label] | None = None, embeddings: Any = None) -> dict[str, Any]:
-    """A head as the page carries it: the plane of three labels first, then the neighbourhoods that can be searched."""
+def model(
+    head: Head, labels: Sequence[Label] | None = None, embeddings: Any = None, every: bool = False
+) -> tuple[dict[str, Any], str]:
+    """A head as the page carries it: the plane of three labels, and the neighbourhoods that can be searched for."""
     F = None if embeddings is None else checks.embeddings(embeddings, head.shape[1], "explore").astype(np.float64)
     first = plane(head, labels, F)
     m = measure_of(head, F)
     states = 0 if F is None else len(F)
     moves = head.link == "sigmoid" or head.softcap is not None  # a vector added to all rows would change predictions
-    return {
-        "scenes": [first, *places(head, m, states)],
+    which = carried(head, [head.index(x) for x in labels or ()], F, every)
+    shown = {
+        "scenes": [first],
         "link": "sigmoid" if head.link == "sigmoid" else "softmax",
         "how": "map" if moves else "add",
         "ranks": head.link == "dot",
         "stretch": None,
         "pair": [0, 1],
-        "command": f"gonio explore {head.typed} --labels-of-plane LABEL LABEL LABEL",
+        "softcap": head.softcap,
+        "alike": None if m is None else measure_words(m),
+        "note": shadows(states) if states else "",
+        "command": f"gonio explore {head.typed} --every-label",
     }
+    return shown, places(head, which, m, F)
 
 
 def plane(head: Head, labels: Sequence[Label] | None = None, embeddings: Any = None) -> dict[str, Any]:
@@ -94,14 +109,14 @@ def plane(head: Head, labels: Sequence[Label] | None = None, embeddings: Any = N
         there = np.concatenate([block.astype(np.float64) @ centre for _, block in head.blocks()])
     bias = None if head.bias is None else head.bias.astype(np.float64)
     level = there if bias is None else bias if there is None else bias + there
-    reach = _reach(flat, level, three)
+    reach = _reach(flat, level, three, head.link == "sigmoid")
     kept = _with_neighbours(head, _kept(flat, level, reach, three))
     names = [name_of(head, i) for i in kept]
-    where = "about an input at which these three are the top" if centre is not None else "through 0"
+    where = "about an input at which they are the top" if centre is not None else "through 0"
+    among = "" if head.link == "sigmoid" else "; probabilities are among these"
     story = (
-        f"{head.shape[0]:,} labels of width {head.shape[1]}, in the plane of inputs spanned by {short(names[0])}, "
-        f"{short(names[1])} and {short(names[2])}, {where}. The {len(kept)} labels drawn are these, those that win "
-        f"somewhere in it, and labels nearest to {short(names[0])} by cosine; probabilities are among these."
+        f"A plane of inputs, that of {short(names[0])}, {short(names[1])} and {short(names[2])}, {where}: "
+        f"{len(kept)} of {head.shape[0]:,} labels are drawn{among}."
     )
     if head.link == "dot":
         story += " The model ranks by score; a softmax of the scores is shown, whose order is the same."
@@ -124,8 +139,8 @@ def plane(head: Head, labels: Sequence[Label] | None = None, embeddings: Any = N
         "story": story,
         "slice": True,
         "dots": dots,
-        "note": "States are drawn where they fall onto the plane." if dots else "",
-        **agreement(measure_of(head, embeddings), kept, 0 if embeddings is None else len(embeddings)),
+        "note": shadows(len(embeddings)) if embeddings is not None else "",
+        **agreement(measure_of(head, embeddings), kept),
     }
 
 
@@ -144,11 +159,14 @@ def _centre(head: Head, three: list[int]) -> np.ndarray | None:
     return x * min(1.0, 2 / answer.margin) if head.bias is None else x
 
 
-def _reach(flat: np.ndarray, bias: np.ndarray | None, three: list[int]) -> float:
+def _reach(flat: np.ndarray, bias: np.ndarray | None, three: list[int], sets: bool) -> float:
     """How far from its middle the picture goes: until some fifteen other labels have overtaken the three."""
     spread = float(np.abs(flat - flat.mean(axis=0)).max()) or 1.0
     if bias is None:
         return 6 / spread
+    if sets:  # as far as the lines on which the three switch
+        away = np.abs(bias[three]) / np.maximum(np.linalg.norm(flat[three], axis=1), 1e-12 * spread)
+        return max(6 / spread, 1.5 * float(away.max()))
     lead = bias[three].min() - np.delete(bias, three)
     off = np.linalg.norm(np.delete(flat, three, axis=0) - flat[three].mean(axis=0), axis=1)
     ahead = np.maximum(lead, 0) / np.maximum(off, 1e-12 * spread)

@@ -2,10 +2,10 @@
 (() => {
   const { $, cut } = view, data = JSON.parse($("data").textContent), g = geometry;
   const scenes = data.steps.map((s) => s.scenes), real = data.model;
-  for (const s of real ? real.scenes : []) for (const key of ["G", "C"]) if (s[key] && s[key][0].length === 1) s[key] = s[key].map((r, i) => s[key].map((q, j) => (j <= i ? r[j] : q[i])));  // lower halves
+  let around = null;  // the labels that can be searched for, once they are unpacked
   const state = { step: real ? -1 : 0, scene: 0, change: null, factor: 1, pair: [0, 1], how: "add", pointer: [0, 0] };
   const step = () => (state.step < 0 ? real : data.steps[state.step]);
-  const raw = () => (state.step < 0 ? real.scenes[state.scene] : scenes[state.step][state.scene]);
+  const raw = () => (state.step >= 0 ? scenes[state.step][state.scene] : state.scene ? around.scene(state.scene - 1) : real.scenes[0]);  // of a model, scene 0 is the first plane, 1 + i that about row i
   const link = () => step().link;
   let cache = { scene: null };
   const scene = () => g.scaled(raw(), step().stretch, state.factor);
@@ -47,7 +47,7 @@
     const reach = 1.18 * Math.max(1e-9, ...f.h.arrows.map((w) => Math.hypot(...w)), ...h.arrows.map((w) => Math.hypot(...w)));
     show.reach = reach;
     view.arrows($("rows"), s, f.h.arrows, h.arrows, state.pair, dead, reach);
-    $("moves").textContent = k === "ranking" ? s.name : state.change ? "moved" : "drag them"; $("moves").className = state.change ? "on" : "";
+    $("moves").textContent = k === "ranking" ? s.name : state.change ? "moved" : "drag"; $("moves").className = state.change ? "on" : "";
     if (k === "sigmoid") {
       const cells = g.cells(h.slopes.map((w, i) => [w, h.levels[i]]), s.reach);
       view.sets($("inputs"), s, cells, state.pointer); show.cells = cells;
@@ -114,7 +114,7 @@
     for (const b of $("steps").children) { if (Number(b.dataset.step) === k) b.setAttribute("aria-current", "step"); else b.removeAttribute("aria-current"); }
     $("story").textContent = raw().story ?? step().story;
     const ranking = link() === "ranking";
-    $("scenebox").hidden = k < 0 || scenes[k].length < 2; $("searchbox").hidden = k >= 0;
+    $("scenebox").hidden = k < 0 || scenes[k].length < 2; $("searchbox").hidden = k >= 0 || !$("labels-data").textContent.trim(); if (k < 0) $("search").value = at ? around.typed(at - 1) : "";
     $("howbox").hidden = ranking || (k >= 0 && link() !== "sigmoid"); $("how").value = state.how;
     $("other").hidden = !ranking; $("bars").hidden = ranking; $("heats").hidden = ranking || raw().W.length > 30; $("dialbox").hidden = ranking;
     $("first").parentElement.hidden = $("second").parentElement.hidden = ranking;
@@ -155,7 +155,7 @@
     const q = new URLSearchParams(location.hash.slice(1));
     if (!q.has("step")) return false;
     const k = q.get("step") === "model" ? (real ? -1 : 0) : Math.max(0, data.steps.findIndex((s) => s.key === q.get("step"))), at = Number(q.get("scene") ?? 0);
-    choose(k, (k < 0 ? real.scenes : scenes[k])[at] ? at : 0);
+    choose(k, (k < 0 ? at > 0 && around && around.has(at - 1) : scenes[k][at]) ? at : 0);
     const n = raw().W.length, pair = (q.get("pair") ?? "").split(",").map(Number);
     if (pair.length === 2 && pair.every((i) => Number.isInteger(i) && i >= 0 && i < n) && pair[0] !== pair[1]) { state.pair = pair; [$("first").value, $("second").value] = pair; }
     if (["add", "map"].includes(q.get("how"))) { state.how = q.get("how"); $("how").value = state.how; }
@@ -184,10 +184,16 @@
     state.change = null; sync(); later();
   });
   if (real) {
-    $("names").replaceChildren(...real.scenes.map((s) => option(s.of, s.of)));
+    $("search").addEventListener("input", (e) => {
+      if (around) $("names").replaceChildren(...around.offer(e.target.value).map((i) => { const o = option(around.typed(i), `row ${i}`); o.label = around.name(i); return o; }));
+    });
     $("search").addEventListener("change", (e) => {
-      const k = real.scenes.findIndex((s) => s.of === e.target.value);
-      if (k >= 0) choose(-1, k); else $("story").textContent = `${e.target.value}: not carried by this page; ${real.command} makes one about it.`;
+      if (!around || e.target.value === "") return;
+      const typed = e.target.value, i = around.index(typed), near = i < 0 ? around.offer(typed, 4).map(around.name) : [];
+      if (i >= 0 && around.has(i)) choose(-1, i + 1);
+      else if (i < 0) $("story").textContent = `No label is called ${typed}${near.length ? `; there are ${near.slice(0, 3).join(", ")}${near.length > 3 ? ", …" : ""}` : ""}.`;
+      else if (around.zero(i)) $("story").textContent = `The row of ${around.name(i)} is zero: it has no direction, and no neighbours.`;
+      else $("story").textContent = `${around.name(i)} is row ${i}. This page carries ${around.count.toLocaleString("en")} of ${around.all.toLocaleString("en")} labels and not this one; ${real.command} makes one with all.`;
     });
   }
   const place = (e, canvas, reach) => { const b = canvas.getBoundingClientRect(), k = Math.min(b.width, b.height) / 2 / reach; return [(e.clientX - b.left - b.width / 2) / k, (b.top + b.height / 2 - e.clientY) / k]; };
@@ -230,5 +236,8 @@
     probabilities: () => { const [s, h] = now(); return g.probabilities(s, h, state.pointer, link()); }, largestChange, playing: () => playing !== null,
     winners: () => g.winners(now()[1], raw().reach).map((p, i) => (p.length ? i : -1)).filter((i) => i >= 0), sets: () => g.cells(now()[1].slopes.map((w, i) => [w, now()[1].levels[i]]), raw().reach).map((c) => c.signs), added: () => now()[1].size, stop,
   };
-  if (!recall()) { choose(real ? -1 : 0); if (!window.matchMedia("(prefers-reduced-motion: reduce)").matches) play(); }
+  function start() { if (!recall()) { choose(real ? -1 : 0); if (!window.matchMedia("(prefers-reduced-motion: reduce)").matches) play(); } }
+  const packed = $("labels-data").textContent.trim(), waits = packed !== "" && /step=model&scene=[1-9]/.test(location.hash);
+  if (!waits) start();  // an address that names a label has to wait for it
+  if (packed) unpack(packed).then((d) => { around = places(d, real); window.gonio.around = around; if (waits) start(); document.documentElement.dataset.ready = "yes"; });
 })();

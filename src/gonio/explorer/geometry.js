@@ -1,4 +1,3 @@
-"use strict";
 // Mathematics of the page. A scene is a head seen in a plane: W (labels x 2) in the plane, G the Gram matrix of the whole
 // rows, bias. A change is one vector added to all rows, v = sum c_k g_k + p (p in the plane), or an invertible map of the
 // plane of the chosen pair. Everything shown is computed from the changed rows: what stands still stands still by itself.

@@ -25,6 +25,7 @@ const view = (() => {
   }
   function contrast(g, words, x, y, size) {  // a name that reads on any ground
     g.font = `600 ${size}px system-ui`; g.textAlign = "center"; g.textBaseline = "middle";
+    const half = g.measureText(words).width / 2 + 2; x = Math.max(half, Math.min(g.canvas.width - half, x));
     g.lineWidth = size / 4; g.strokeStyle = dark.matches ? "rgba(10,10,10,.75)" : "rgba(255,255,255,.85)"; g.lineJoin = "round";
     g.strokeText(words, x, y); g.fillStyle = dark.matches ? "#f5f5f0" : "#111"; g.fillText(words, x, y);
   }

@@ -91,16 +91,16 @@ def _hubs(s: Subject) -> Iterator[Finding]:
     r = s.kept["hubness"] = diagnostics.hubness(h, s.k, neighbours=s.lists[0][:, : s.k])
     bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
     top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
-    alone = f"{r.antihub_rate:.0%} of labels are in nobody's {s.k} nearest"
+    alone = f"{r.antihub_rate:.0%} of {s.word}s are in nobody's {s.k} nearest"
     yield Finding(
         "hubness",
         "odd",
         alone + (f", while {short(top[0][0])} is in {top[0][1]:,} lists" if top else "")
         if top or bad
-        else "No label is in far more lists of neighbours than the others",
+        else f"No {s.word} is in far more lists of neighbours than the others",
         "warning" if bad else "fine",
         float(r.skewness),
-        f"The number of lists a label is in has skewness {r.skewness:.1f}. "
+        f"The number of lists a row is in has skewness {r.skewness:.1f}. "
         + (
             "Hubs crowd every list of neighbours by cosine; CSLS or mutual proximity takes them out."
             if bad

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from gonio.core.atomic_write import whole_text
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.renderers import rendered
@@ -18,13 +15,14 @@ from gonio.core.version import __version__
 from gonio.findings.anomalies import odd
 from gonio.findings.cosine_findings import cosine
 from gonio.findings.describe import what
-from gonio.findings.factor_findings import factor_model, is_factor_model
+from gonio.findings.factor_findings import factor_model
 from gonio.findings.finding import SECTIONS, Finding
+from gonio.findings.found import Found, check_keys, plain
 from gonio.findings.label_table import LabelTable, label_table
 from gonio.findings.live_model import head_and_states
 from gonio.findings.measures_instead import instead
 from gonio.findings.possible_outputs import possible
-from gonio.findings.subject import Subject
+from gonio.findings.subject import Subject, is_factor_model
 
 VERSION = 2  # of the JSON: raised when a field changes its meaning
 QUESTIONS: dict[str, Callable[[Subject], Iterator[Finding]]] = {
@@ -42,13 +40,13 @@ WARNINGS: dict[str, Callable[[Subject], str]] = {
     "zero-rows": lambda s: "",
     "anisotropy": lambda s: "",
     "hubness": lambda s: "",
-    "norms": lambda s: "" if s.frequencies is not None else "it needs --frequencies",
+    "norms": lambda s: "" if s.frequencies is not None else "this head cannot have: it needs --frequencies",
     "never-wins": lambda s: _needs_link(s, ("softmax", "dot")),
     "padded-wins": lambda s: _needs_link(s, ("softmax", "dot")),
     "never-on": lambda s: _needs_link(s, ("sigmoid",)),
     "never-off": lambda s: _needs_link(s, ("sigmoid",)),
     "impossible-sets": lambda s: (
-        _needs_link(s, ("sigmoid",)) or ("" if s.label_sets is not None else "it needs --sets")
+        _needs_link(s, ("sigmoid",)) or ("" if s.label_sets is not None else "this head cannot have: it needs --sets")
     ),
     "never-first": lambda s: _needs_users(s),
     "never-shown": lambda s: _needs_users(s),
@@ -57,29 +55,17 @@ WARNINGS: dict[str, Callable[[Subject], str]] = {
 
 
 def _needs_link(s: Subject, links: tuple[str, ...]) -> str:
-    return "" if s.head.link in links else f"it is about the link {' or '.join(links)}, and this is {s.head.link}"
+    if s.head.link in links:
+        return ""
+    return f"this head cannot have: it is about the link {' or '.join(links)}, and this is {s.head.link}"
 
 
 def _needs_users(s: Subject) -> str:
-    return "" if is_factor_model(s.head) else "it is about factor models (--users, --items)"
-
-
-def check_keys(keys: Sequence[str], s: Subject) -> None:
-    """Complain about a key that names no finding, or none that this head can have: it would pass silently."""
-    for key in keys:
-        if key == "any":
-            continue
-        if key not in WARNINGS:
-            near = difflib.get_close_matches(key, WARNINGS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are any, {', '.join(WARNINGS)}."
-            raise GonioError(f"audit: --fail-on names {key!r}, which is no finding; {hint}")
-        why = WARNINGS[key](s)
-        if why:
-            raise GonioError(f"audit: --fail-on names {key!r}, which this head cannot have: {why}.")
+    return "" if is_factor_model(s.head) else "this head cannot have: it is about factor models (--users, --items)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Found):
     """Everything found about one head.
 
     findings      in order of section
@@ -88,32 +74,14 @@ class Audit:
     labels        every label with what is known of it; None where an interrupt came before it
     """
 
+    asked_by: ClassVar[str] = "audit"
+
     head: Head
     findings: tuple[Finding, ...]
     seconds: dict[str, float]
     unfinished: tuple[str, ...]
     given: dict[str, int]
     labels: LabelTable | None = None
-
-    def __getitem__(self, key: str) -> Finding:
-        """The first finding of that key."""
-        for f in self.findings:
-            if f.key == key:
-                return f
-        raise KeyError(key)
-
-    def section(self, name: str) -> tuple[Finding, ...]:
-        """The findings of one section."""
-        return tuple(f for f in self.findings if f.section == name)
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings worth acting on."""
-        return tuple(f for f in self.findings if f.state == "warning")
-
-    def failing(self, keys: list[str]) -> tuple[Finding, ...]:
-        """The warnings among the named findings; "any" names all of them."""
-        return tuple(f for f in self.warnings if f.key in keys or "any" in keys)
 
     def to_dict(self) -> dict[str, Any]:
         """The audit in plain values: docs/audit.schema.json describes it."""
@@ -132,18 +100,11 @@ class Audit:
             },
             "given": dict(self.given),
             "sections": dict(SECTIONS),
-            "findings": [_plain(f.to_dict()) for f in self.findings],
+            "findings": [plain(f.to_dict()) for f in self.findings],
             "labels": None if self.labels is None else self.labels.to_dict(),
             "unfinished": list(self.unfinished),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
         }
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The audit as JSON text, written to a file where one is named."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            whole_text(path, text + "\n", "audit", lone="backslashreplace")
-        return text
 
     def to_html(self, path: str | Path | None = None, *, embed_rows: bool = False) -> str:
         """The audit as one self-contained page, written to a file where one is named.
@@ -151,13 +112,7 @@ class Audit:
         With `embed_rows` the page carries the rows' directions in half precision and answers for any pair of labels:
         they are the model's weights, so pass such a page on only where you would pass on the model.
         """
-        text = rendered(self, "html with rows" if embed_rows else "html")
-        if path is not None:
-            whole_text(path, text, "audit")
-        return text
-
-    def _repr_html_(self) -> str:
-        return rendered(self, "card")
+        return self._written(rendered(self, "html with rows" if embed_rows else "html"), path)
 
     def __repr__(self) -> str:
         n, d = self.head.shape
@@ -203,7 +158,7 @@ def audit(
     """
     head, embeddings = head_and_states(head, embeddings, tokenizer, texts)
     s = Subject.of(head, embeddings, frequencies, pairs, label_sets, k, seed, popularity)
-    check_keys(fail_on, s)
+    check_keys("audit", fail_on, WARNINGS, s)
     findings: list[Finding] = []
     seconds: dict[str, float] = {}
     unfinished: list[str] = []
@@ -247,16 +202,3 @@ def _table(s: Subject, seconds: dict[str, float]) -> LabelTable | None:
         return None
     finally:
         seconds["labels"] = time.perf_counter() - began
-
-
-def _plain(x: Any) -> Any:
-    """Values that JSON can hold: no NaN, no infinity, no numpy."""
-    if isinstance(x, dict):
-        return {str(k): _plain(v) for k, v in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [_plain(v) for v in x]
-    if hasattr(x, "item") and not isinstance(x, str):
-        x = x.item()
-    if isinstance(x, float) and (x != x or x in (float("inf"), float("-inf"))):
-        return None
-    return x

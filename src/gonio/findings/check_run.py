@@ -3,23 +3,18 @@ what is better."""
 
 from __future__ import annotations
 
-import difflib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from gonio.core.atomic_write import whole_text
 from gonio.core.errors import GonioError
-from gonio.core.renderers import rendered
 from gonio.core.version import __version__
 from gonio.embeddings.open_table import table_of
 from gonio.embeddings.retrieval_quality import GAINS
 from gonio.embeddings.scorers import METRICS
-from gonio.findings.audit_run import _plain
 from gonio.findings.finding import TABLE_SECTIONS, Finding
+from gonio.findings.found import Found, check_keys, plain
 from gonio.findings.table_drift import drift
 from gonio.findings.table_hubs import hubs
 from gonio.findings.table_quality import judged as judged_quality
@@ -37,51 +32,37 @@ QUESTIONS: dict[str, Callable[[TableSubject], Iterator[Finding]]] = {
     "drift": drift,
 }
 # The findings that can be warnings, and what they need.
-WARNINGS: dict[str, str] = {
-    "not-finite": "",
-    "empty-rows": "",
-    "constant-rows": "",
-    "duplicates": "",
-    "mixed-lengths": "",
-    "threshold": "threshold",
-    "offset": "",
-    "hubs": "",
-    "remedies": "judged|qrels",
-    "drift": "was",
-    "drift-quality": "was_queries",
+WARNINGS: dict[str, Callable[[TableSubject], str]] = {
+    "not-finite": lambda s: "",
+    "empty-rows": lambda s: "",
+    "constant-rows": lambda s: "",
+    "duplicates": lambda s: "",
+    "mixed-lengths": lambda s: "",
+    "threshold": lambda s: _needs(s, "threshold"),
+    "offset": lambda s: "",
+    "hubs": lambda s: "",
+    "remedies": lambda s: _needs(s, "judged", "qrels"),
+    "drift": lambda s: _needs(s, "was"),
+    "drift-quality": lambda s: _needs(s, "was_queries"),
 }
 
 
+def _needs(s: TableSubject, *options: str) -> str:
+    """That one of these options is needed, where none was given."""
+    if any(getattr(s, x) is not None for x in options):
+        return ""
+    return "cannot be found without " + " or ".join(f"--{x.replace('_', '-')}" for x in options)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Check:
+class Check(Found):
     """Everything found about a table of embeddings."""
+
+    asked_by: ClassVar[str] = "check"
 
     findings: tuple[Finding, ...]
     about: dict[str, Any]
     seconds: dict[str, float]
-
-    def __getitem__(self, key: str) -> Finding:
-        """The first finding of that key."""
-        for f in self.findings:
-            if f.key == key:
-                return f
-        raise KeyError(key)
-
-    def __contains__(self, key: str) -> bool:
-        return any(f.key == key for f in self.findings)
-
-    def section(self, name: str) -> tuple[Finding, ...]:
-        """The findings of one section."""
-        return tuple(f for f in self.findings if f.section == name)
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings worth acting on."""
-        return tuple(f for f in self.findings if f.state == "warning")
-
-    def failing(self, keys: Sequence[str]) -> tuple[Finding, ...]:
-        """The warnings among the named findings; "any" names all of them."""
-        return tuple(f for f in self.warnings if f.key in keys or "any" in keys)
 
     def to_dict(self) -> dict[str, Any]:
         """The check in plain values: docs/check.schema.json describes it."""
@@ -89,28 +70,11 @@ class Check:
             "format": "gonio check",
             "version": VERSION,
             "gonio": __version__,
-            "about": _plain(self.about),
+            "about": plain(self.about),
             "sections": dict(TABLE_SECTIONS),
-            "findings": [_plain(f.to_dict()) for f in self.findings],
+            "findings": [plain(f.to_dict()) for f in self.findings],
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
         }
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The check as JSON text, written to a file where one is named."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            whole_text(path, text + "\n", "check")
-        return text
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """The check as one page, written to a file where one is named."""
-        text = rendered(self, "html")
-        if path is not None:
-            whole_text(path, text, "check")
-        return text
-
-    def _repr_html_(self) -> str:
-        return rendered(self, "card")
 
     def __repr__(self) -> str:
         n, d = self.about["shape"]
@@ -225,7 +189,7 @@ def check(
             if value != usual
         },
     )
-    check_keys(fail_on, s)
+    check_keys("check", fail_on, WARNINGS, s)
     findings: list[Finding] = []
     seconds: dict[str, float] = {}
     for name, ask in QUESTIONS.items():
@@ -259,18 +223,3 @@ def _check_options(metric: Any, threshold: Any, false_alarms: Any, sample: Any, 
 
 def _number(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and x == x and abs(x) != float("inf")
-
-
-def check_keys(keys: Sequence[str], s: TableSubject) -> None:
-    """Complain about a key that names no finding, or none that can be found with what was given."""
-    for key in keys:
-        if key == "any":
-            continue
-        if key not in WARNINGS:
-            near = difflib.get_close_matches(key, WARNINGS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are any, {', '.join(WARNINGS)}."
-            raise GonioError(f"check: --fail-on names {key!r}, which is no finding; {hint}")
-        needed = WARNINGS[key]
-        if needed and all(getattr(s, x) is None for x in needed.split("|")):
-            given = " or ".join(f"--{x.replace('_', '-')}" for x in needed.split("|"))
-            raise GonioError(f"check: --fail-on names {key!r}, which cannot be found without {given}.")

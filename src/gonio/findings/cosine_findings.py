@@ -90,7 +90,7 @@ def _over(s: Subject, moved: Dialled) -> str:
     """The inputs meant; of many embeddings a few were looked at."""
     if s.embeddings is None or s.some_embeddings is s.embeddings or s.head.link not in SCORES:
         return moved.over
-    return f"{len(moved.points):,} of the {len(s.embeddings):,} given embeddings"
+    return f"{len(moved.points):,} of the {len(s.embeddings):,} given {s.inputs_word}s"
 
 
 def _moved(s: Subject, names: str, value: float, target: float, moved: Dialled, data: dict) -> Finding:
@@ -143,7 +143,7 @@ def _lists(s: Subject) -> Iterator[Finding]:
         yield Finding(
             "neighbours-kept",
             "cosine",
-            "Nearest labels by cosine are the same in every equivalent model",
+            f"Nearest {s.word}s by cosine are the same in every equivalent model",
             "fact",
             1.0,
             "What is open (rotations" + (", lengths" if h.link == "cosine" else "") + ") moves no cosine.",
@@ -157,11 +157,11 @@ def _lists(s: Subject) -> Iterator[Finding]:
     yield Finding(
         "neighbours-kept",
         "cosine",
-        f"Nearest labels by cosine that stay nearest: {parts}",
+        f"Nearest {s.word}s by cosine that stay nearest: {parts}",
         "convention",
         share,
         f"The {stays} are the same there; a neighbour that does not survive was a matter of coordinates. Measured on "
-        f"{len(s.asked):,} labels.",
+        f"{len(s.asked):,} {s.word}s.",
         theorem="NG26.L3.1" if Translation in gauge_of(h).kinds else "GONIO.1.6",
         data={
             name: {

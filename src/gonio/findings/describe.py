@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gonio.core.head import Head
 from gonio.core.head_summary import profile
 from gonio.findings.finding import Finding, counted, sentence
-from gonio.findings.subject import Subject
+from gonio.findings.subject import Subject, is_factor_model
 from gonio.gauge import gauge_of
 from gonio.gauge.group import SCORES
 
@@ -48,7 +49,7 @@ def what(s: Subject) -> Iterator[Finding]:
     yield Finding(
         "shape",
         "head",
-        f"{n:,} labels of width {d}, {'differences of rank' if h.link == 'softmax' else 'rank'} {usable}"
+        f"{n:,} {s.word}s of width {d}, {'differences of rank' if h.link == 'softmax' else 'rank'} {usable}"
         + ("" if usable == full else f" (full would be {full})"),
         "fact" if usable == full else "warning",
         usable,
@@ -65,13 +66,17 @@ def what(s: Subject) -> Iterator[Finding]:
     yield Finding(
         "inputs",
         "head",
-        f"Inputs: {h.inputs}" + (", assumed" if unsure else ""),
+        f"Inputs: {_inputs(h)}" + (", assumed" if unsure else ""),
         "open" if unsure else "fact",
         str(h.inputs),
         (sentence("why: " + decided["inputs"]) + " " if "inputs" in decided else "")
-        + "They say which embeddings can reach the head; what is impossible for them stays so for any fewer.",
+        + f"They say which {s.inputs_word}s can reach the head; what is impossible for them stays so for any fewer.",
     )
     yield from _rows(s)
+
+
+def _inputs(h: Head) -> str:
+    return f"the {len(h.inputs.points):,} users given" if is_factor_model(h) else str(h.inputs)  # type: ignore[arg-type]
 
 
 def _rows(s: Subject) -> Iterator[Finding]:
@@ -82,12 +87,12 @@ def _rows(s: Subject) -> Iterator[Finding]:
         yield Finding(
             "twins",
             "head",
-            f"{members:,} labels share their row with another, in {counted(len(h.twins), 'group')}",
+            f"{members:,} {s.word}s share their row with another, in {counted(len(h.twins), 'group')}",
             "warning",
             members,
-            "Labels of a group have the same score at every input: a prediction cannot tell them apart."
+            f"The {s.word}s of a group have the same score at every input: a prediction cannot tell them apart."
             if h.link in SCORES
-            else "No measure of the rows can tell the labels of a group apart.",
+            else f"No measure of the rows can tell the {s.word}s of a group apart.",
             threshold=1,
             data={"groups": [[h.labels[i] for i in g[:8]] for g in h.twins[:20]]},
         )

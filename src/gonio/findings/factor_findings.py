@@ -6,18 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gonio.core.head import Head
 from gonio.core.progress import Bar
 from gonio.factors.checkup import FactorAudit, audit
 from gonio.findings.finding import Finding
 from gonio.findings.subject import Subject
 
 NAMES = 50
-
-
-def is_factor_model(head: Head) -> bool:
-    """Whether the head holds items that are scored by given users."""
-    return head.inputs.points is not None and head.link in ("dot", "cosine") and head.shape[0] > 1
 
 
 def factor_model(s: Subject) -> Iterator[Finding]:

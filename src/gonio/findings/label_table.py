@@ -15,7 +15,8 @@ from gonio.gauge import reachable
 from gonio.similarity.measures import Measure, measure
 
 STORED = 50_000  # neighbours that are kept in all, at most five a label
-MEANT = 20_000  # labels up to which everybody's nearest by the invariant measure is looked for
+MEANT = 60_000  # labels up to which everybody's nearest by the invariant measure is looked for
+MARGINS = 20_000  # labels up to which margins are proven one by one
 PAIRS = 1000  # pairs of the user that are answered in full
 
 
@@ -83,7 +84,7 @@ def _possible(s: Subject, columns: dict[str, list[Any]], flags: dict[str, list[i
     if "first" in s.kept:  # a factor model: over every user vector, not only the users given
         first = s.kept["first"]
         columns["can_be_first"] = _verdicts(first, n)[0]
-        flags["never first"], flags["open"] = first.never.tolist(), first.undecided.tolist()
+        flags["never first"], flags["undecided first"] = first.never.tolist(), first.undecided.tolist()
     if "on" in s.kept:
         on = s.kept["on"]
         can = np.full(n, "on and off", object)
@@ -96,7 +97,7 @@ def _verdicts(wins: CanWin, n: int) -> tuple[list[Any], list[Any]]:
     """Whether each label can be on top, in a word, and by how much at least where it can."""
     words: list[Any] = ["not asked"] * n
     margin: list[Any] = [None] * n
-    proven = wins.margin if n <= MEANT else wins.least_margin
+    proven = wins.margin if n <= MARGINS else wins.least_margin
     for i, status, by in zip(wins.labels.tolist(), wins.status, proven.tolist(), strict=True):
         words[i] = "with equals" if status is Status.SHARED else status.answer
         if status in (Status.WINS, Status.SHARED) and np.isfinite(by):
@@ -119,11 +120,12 @@ def _nearest(s: Subject, m: Measure | None, columns: dict[str, list[Any]]) -> di
     value = None
     if m is not None and m.name != "cosine":
         value = m.pairs(a, b)
-        asked = np.arange(n) if n <= MEANT else s.asked
+        everybody = n <= MEANT
+        asked = np.arange(n) if everybody else s.asked
         best: list[Any] = [None] * n
         known: list[Any] = [None] * n
         if len(asked) and n > 2:
-            found = m.nearest(1, asked)
+            found = m.nearest(1, None if everybody else asked)  # all pairs at once take half the products
             for i, j, v in zip(asked.tolist(), found.near[:, 0].tolist(), found.values[:, 0].tolist(), strict=True):
                 if np.isfinite(v):
                     best[i], known[i] = j, _rounded(v)
@@ -155,10 +157,10 @@ def _pairs(s: Subject, m: Measure | None) -> tuple[dict[str, Any], ...]:
         out.append(
             {
                 "rows": [int(a[k]), int(b[k])],
-                "cosine": _rounded(cosine[k]),
+                "cosine": _rounded(cosine[k], 7),
                 "reachable": [_rounded(reach.low), _rounded(reach.high)],
                 "in_words": str(reach),
-                "instead": None if value is None else _rounded(value[k]),
+                "instead": None if value is None else _rounded(value[k], 7),
                 "interval": None if ends is None else [_rounded(x) for x in ends],
             }
         )
@@ -169,11 +171,11 @@ def _digits(x: np.ndarray) -> list[Any]:
     return [_rounded(v) for v in x.tolist()]
 
 
-def _rounded(v: float) -> float | None:
+def _rounded(v: float, digits: int = 5) -> float | None:
     """Five digits are more than a table shows; what is undefined is None."""
     if not np.isfinite(v):
         return None
     if abs(abs(v) - 1) < 1e-12:
         return float(np.sign(v))  # rounding of a cosine cannot tell it from 1
-    short = float(f"{v:.5g}")
+    short = float(f"{v:.{digits}g}")
     return short if abs(short) != 1 or abs(v) == 1 else float(plainly(v))  # a cosine below 1 stays below it

@@ -70,7 +70,7 @@ def _what_to_report(s: Subject, m: Measure) -> Finding:
             "similarity", "instead", title, "fact", m.name, "It is the same in every equivalent model.", data=data
         )
     weak = s.embeddings is None
-    over = "from the rows alone" if s.embeddings is None else f"over {len(s.embeddings):,} embeddings"
+    over = "from the rows alone" if s.embeddings is None else f"over {len(s.embeddings):,} {s.inputs_word}s"
     norm = " that is read with its final norm" if not {"M", "L"} <= m.invariant else ""
     words = [f"It is the same in every equivalent model{norm}.", (type(m).__doc__ or "").strip().splitlines()[0]]
     if weak:
@@ -101,7 +101,7 @@ def _lists_agree(s: Subject, m: Measure) -> Finding:
     return Finding(
         "lists-agree",
         "instead",
-        f"Of the {s.k} nearest labels by cosine, {s.k * float(kept.mean()):.1f} are among the {s.k} "
+        f"Of the {s.k} nearest {s.word}s by cosine, {s.k * float(kept.mean()):.1f} are among the {s.k} "
         f"nearest by {m.name}",
         "fact",
         float(kept.mean()),
@@ -143,6 +143,7 @@ def _cosine_against(s: Subject, m: Measure) -> Finding:
                 [labels[int(a[i])], labels[int(b[i])], float(cosines[i]), float(other[i])]
                 for i in _furthest_apart(a, b, np.abs(other - cosines))
             ],
+            "measure": m.name,
             "points": _points(labels, [(a, b, cosines, other), (c, d, plain, random)]),
         },
     )

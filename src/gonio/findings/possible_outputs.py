@@ -113,14 +113,14 @@ def _winning(s: Subject, wins: CanWin) -> Iterator[Finding]:
 
 def _where(s: Subject) -> str:
     """The inputs in words where they are given ones; empty where they are a set that any input may come from."""
-    return f" the {len(s.head.inputs.points):,} embeddings given" if s.head.inputs.points is not None else ""
+    return f" the {len(s.head.inputs.points):,} {s.inputs_word}s given" if s.head.inputs.points is not None else ""
 
 
 def _why_never(s: Subject) -> str:
     h, word = s.head, _word(s)
     if h.inputs.points is not None:
         return (
-            f"At each of these embeddings another {word} scores at least as high. Other embeddings, such as means of "
+            f"At each of these {s.inputs_word}s another {word} scores at least as high. Others, such as means of "
             "these, may still put it first."
         )
     hull = h.bias is None and h.inputs.shape == "space"

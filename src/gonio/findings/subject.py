@@ -27,6 +27,16 @@ GAUGES = 3  # random equivalent heads
 SOME = 256  # embeddings on which two equivalent heads are compared
 
 
+def is_factor_model(head: Head) -> bool:
+    """Whether the head holds items that are scored by given users."""
+    return head.inputs.points is not None and head.link in ("dot", "cosine") and head.shape[0] > 1
+
+
+def word_of(head: Head) -> str:
+    """What a row is called: a label, or an item of a factor model."""
+    return "item" if is_factor_model(head) else "label"
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """The head and what came with it."""
@@ -79,6 +89,16 @@ class Subject:
             popularity = checks.vector(popularity, "audit", "popularity", n, per="item")
         # A list of all other labels tells nothing: with few labels lists are half as long as they could be.
         return cls(head, F, frequencies, asked, sets, max(1, min(k, (n - 1) // 2)), seed, popularity, states)
+
+    @property
+    def word(self) -> str:
+        """What a row is called."""
+        return word_of(self.head)
+
+    @property
+    def inputs_word(self) -> str:
+        """What an input is called: a factor model's are users."""
+        return "user" if is_factor_model(self.head) else "embedding"
 
     @property
     def points(self) -> States | np.ndarray | None:

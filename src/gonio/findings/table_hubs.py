@@ -67,5 +67,5 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         f"{len(s.corpus):,} documents." + (f" More {who} may find more." if s.estimated or s.asks is not None else ""),
         'found["unfound"].data["ids"]',
         chance=chance,
-        ids=s.named(np.flatnonzero(h.counts == 0)),
+        ids=s.corpus.names(np.flatnonzero(h.counts == 0)[:BUSIEST]),
     )

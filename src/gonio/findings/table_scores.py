@@ -74,6 +74,7 @@ def meaning(s: TableSubject) -> Iterator[Finding]:
         s.again(threshold=round(at.value, 3)),
         threshold=s.false_alarms,
         interval=share.to_dict(),
+        in_use=s.threshold,
     )
 
 

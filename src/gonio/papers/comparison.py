@@ -157,18 +157,24 @@ class Reproduction:
 
 
 def summary(counts: dict[str, int]) -> str:
-    """The three counts in one line.
+    """The counts in one line, without those that are none.
 
     >>> summary({"printed numbers": 9, "found again": 8, "claims checked": 4, "hold": 3, "do not hold": 1,
     ...          "no number printed": 2})
     '8 of 9 printed numbers found again; of 4 claims checked 3 hold, 1 does not; 2 numbers of ours alone'
     """
-    no = counts["do not hold"]
-    return (
-        f"{counts['found again']} of {counts['printed numbers']} printed numbers found again; of "
-        f"{counts['claims checked']} claims checked {counts['hold']} hold, {no} do{'es' if no == 1 else ''} not; "
-        f"{counts['no number printed']} numbers of ours alone"
-    )
+    printed, checked, alone = (counts[k] for k in ("printed numbers", "claims checked", "no number printed"))
+    hold, no = counts["hold"], counts["do not hold"]
+    said = []
+    if printed:
+        said.append(f"{counts['found again']} of {printed} printed numbers found again")
+    if checked:
+        parts = [f"{hold} hold{'s' if hold == 1 else ''}"] if hold or not no else []
+        parts += [f"{no} do{'es' if no == 1 else ''} not" + ("" if hold else " hold")] if no else []
+        said.append(f"of {checked} claim{'' if checked == 1 else 's'} checked {', '.join(parts)}")
+    if alone:
+        said.append(f"{alone} number{'' if alone == 1 else 's'} of ours alone")
+    return "; ".join(said)
 
 
 def _plain(v: Any) -> Any:

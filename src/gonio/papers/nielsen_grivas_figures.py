@@ -21,6 +21,7 @@ def ties(W: Any) -> list[tuple[int, int]]:
     return [p for p, a in zip(pairs, found.answers, strict=True) if a == "yes"]
 
 
+FINE = 900  # points of a picture along a side
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#999999")  # Okabe-Ito
 
 
@@ -28,12 +29,12 @@ def _plane(ax: Any, W: Any, title: str, reach: float = 3, first: int = 0) -> Non
     """The regions of the plane, each in its label's colour and with its name."""
     from matplotlib.colors import ListedColormap
 
-    side = np.linspace(-reach, reach, 300)
+    side = np.linspace(-reach, reach, FINE)
     x = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     best = np.argmax(x @ np.array(W).T, axis=1)
     colours = ListedColormap(COLOURS[: len(W)])
     ax.imshow(
-        best.reshape(300, 300),
+        best.reshape(FINE, FINE),
         origin="lower",
         extent=(-reach, reach, -reach, reach),
         cmap=colours,
@@ -51,10 +52,10 @@ def _plane(ax: Any, W: Any, title: str, reach: float = 3, first: int = 0) -> Non
 
 def _arrows(ax: Any, W: Any, title: str, first: int = 0) -> None:
     W = np.array(W)
+    far = 1.3 * np.abs(W).max()
     for i, w in enumerate(W):
         ax.annotate("", w, (0, 0), arrowprops={"arrowstyle": "->", "lw": 2.5, "color": COLOURS[i]})
-        ax.text(*(w * 1.12), str(i + first), ha="center", va="center", weight="bold")
-    far = 1.3 * np.abs(W).max()
+        ax.text(*(w + 0.09 * far * w / np.linalg.norm(w)), str(i + first), ha="center", va="center", weight="bold")
     ax.set_xlim(-far, far)
     ax.set_ylim(-far, far)
     ax.axhline(0, color="0.85", lw=0.8, zorder=0)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from gonio.core.head import Head
+from gonio.core.packed_page_data import Packed
 from gonio.core.readable_label import readable
 from gonio.findings.audit_run import Audit
 from gonio.findings.embedded_rows import embedded_rows
-from gonio.findings.factor_findings import is_factor_model
 from gonio.findings.finding import Finding, counted
 from gonio.findings.label_table import LabelTable
+from gonio.findings.subject import is_factor_model, word_of
 from gonio.findings.verdict import verdict_of
 from gonio.gauge.group import SCORES
 from gonio.report.causes import SURE, fine_words, how_sure, to_act_on
@@ -33,10 +33,11 @@ COLUMNS = {
     "shown_to_users": ("shown to users", "number"),
     "nearest": ("nearest by cosine", "label"),
     "cosine": ("cosine", "number"),
-    "nearest_by_measure": ("nearest by use", "label"),
-    "value": ("alike", "number"),
+    "nearest_by_measure": ("nearest that means it", "label"),
+    "value": ("", "number"),  # the measure's name
 }
 FIRST_NEAR = {"nearest": "index", "cosine": "cosine"}  # columns that the first stored neighbours fill
+IN_GLOSSARY = ("single-cosine",)  # true of every softmax and every sigmoid head: the glossary says it
 ANSWERS = ("similar-items", "similarity")  # what to do with similarities: said first where nothing is wrong
 
 
@@ -65,10 +66,10 @@ def _page(audit: Audit, rows: dict[str, Any]) -> str:
         answer=answer,
         fine=fine_words(audit.findings),
         stopped=audit.unfinished,
-        word="item" if is_factor_model(h) else "label",
+        word=word_of(h),
         count=h.shape[0],
         flags={k: len(v) for k, v in table.flags.items()} if table is not None else {},
-        data=None if table is None else packed(_carried(audit, table, rows)),
+        data=None if table is None else _carried(audit, table, rows),
         pairbox=table is not None and h.link != "unknown" and h.shape[0] > 1,
         rows_carried=bool(rows),
         partly=_partly(table),
@@ -77,16 +78,17 @@ def _page(audit: Audit, rows: dict[str, Any]) -> str:
         sure_={SURE[k]: _of(audit, k, told) for k in SURE},
         assumed=_assumed(audit),
         commands=_commands(audit),
-        glossary=glossary(h.link),
+        glossary=glossary(h.link, word_of(h)),
         digest=h.digest[:16],
     )
 
 
 def _partly(table: LabelTable | None) -> str:
-    """That the nearest by use was looked for of some labels only, where it was."""
+    """That the nearest by the measure was looked for of some labels only, where it was."""
     found = [] if table is None else table.columns.get("nearest_by_measure", [])
     known = sum(x is not None for x in found)
-    return f"Nearest by use was looked for of {known:,} labels drawn at random." if 0 < known < len(found) // 2 else ""
+    said = f"The nearest that means it was looked for of {known:,} labels drawn at random."
+    return said if 0 < known < len(found) // 2 else ""
 
 
 def place(audit: Audit) -> str:
@@ -100,9 +102,10 @@ def facts(audit: Audit) -> str:
     h = audit.head
     assumed = h.source.assumed if h.source else frozenset()
     mark = lambda part: " (assumed)" if part in assumed else ""  # noqa: E731
-    word = "items" if is_factor_model(h) else "labels"
-    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} {word} x {h.shape[1]}"]
-    if h.link in SCORES:
+    out = [f"{h.link}{mark('link')}", f"{h.shape[0]:,} {word_of(h)}s x {h.shape[1]}"]
+    if is_factor_model(h):
+        out.append(f"{audit.given['embeddings']:,} users")
+    elif h.link in SCORES:
         out.append(f"{printable(str(h.inputs))}{mark('inputs')}")
     told = ("embeddings",) if h.inputs.points is not None else ()  # they are the inputs, said already
     out += [counted(v, k.replace("_", " ").removesuffix("s")) for k, v in audit.given.items() if v and k not in told]
@@ -111,7 +114,9 @@ def facts(audit: Audit) -> str:
 
 def _of(audit: Audit, sure: str, told: set[int]) -> list[Finding]:
     """The findings of one certainty; those on the first screen are not repeated, but for how they are proven."""
-    return [f for f in audit.findings if how_sure(f) == sure and (id(f) not in told or f.theorem or f.verify)]
+    general = IN_GLOSSARY if audit.head.link in ("softmax", "sigmoid") and audit.head.softcap is None else ()
+    found = [f for f in audit.findings if how_sure(f) == sure and f.key not in general]
+    return [f for f in found if id(f) not in told or f.theorem or f.verify]
 
 
 def _assumed(audit: Audit) -> list[tuple[str, str]]:
@@ -120,7 +125,8 @@ def _assumed(audit: Audit) -> list[tuple[str, str]]:
     if source is None:
         return []
     decided = dict(source.decided)
-    return [(part, printable(str(decided.get(part, "")))) for part in sorted(source.assumed)]
+    parts = sorted(p for p in source.assumed if p != "inputs" or audit.head.link in SCORES)
+    return [(part, printable(str(decided.get(part, "")))) for part in parts]
 
 
 def _commands(audit: Audit) -> list[str]:
@@ -130,53 +136,49 @@ def _commands(audit: Audit) -> list[str]:
     return [printable(x) for x in dict.fromkeys(out)]
 
 
-def _carried(audit: Audit, table: LabelTable, rows: dict[str, Any]) -> dict[str, Any]:
+def _carried(audit: Audit, table: LabelTable, rows: dict[str, Any]) -> Any:
     """What the page's script works with."""
-    h = audit.head
+    h, lay = audit.head, Packed()
     names = [x if len(x) <= NAME else x[: NAME - 1] + "…" for x in table.columns["label"]]
     looks = {i: readable(x) for i, x in enumerate(names)}
-    return {
+    data = {
+        "titles": [word_of(h), "row"],
         "names": names,
         "named": h.named,
         "shown": {i: x for i, x in looks.items() if x != names[i]},
-        "columns": [_column(key, table.columns[key], h) for key in COLUMNS if key in table.columns],
+        "columns": [_column(key, table, h, lay) for key in COLUMNS if key in table.columns],
         "flags": table.flags,
-        "near": _near(table),
+        "near": _near(table, lay),
         "pairs": [dict(p) for p in table.pairs],
         "measure": table.measure,
         "reach": verdict_of(h).title,
         "command": f"gonio alike {h.typed}",
-        **{
-            key: {"width": x.shape[1], "data": base64.b64encode(x.astype("<f2").tobytes()).decode("ascii")}
-            for key, x in rows.items()
-        },
+        **{key: {"width": x.shape[1], "data": lay.raw(x.astype("<f2").tobytes())} for key, x in rows.items()},
     }
+    return packed(data, lay)
 
 
-def _near(table: LabelTable) -> dict[str, Any] | None:
+def _near(table: LabelTable, lay: Packed) -> dict[str, Any] | None:
     """The stored neighbours; the columns of the nearest are the first of these, and are not carried twice."""
     if not table.near:
         return None
-    return {k: [_four(x) for x in v] if isinstance(v, list) else v for k, v in table.near.items()}
+    n = table.near
+    value = None if n["value"] is None else lay.decimal(n["value"])
+    return {"k": n["k"], "index": lay.whole(n["index"]), "cosine": lay.decimal(n["cosine"]), "value": value}
 
 
-def _four(x: Any) -> Any:
-    """Four digits, as the page shows them; a cosine below 1 stays below it."""
-    if not isinstance(x, float):
-        return x
-    short = float(f"{x:.4g}") if abs(x) >= 1 else round(x, 4)
-    return x if abs(short) == 1 or (short == 0 and x) else short
-
-
-def _column(key: str, values: list[Any], head: Head) -> dict[str, Any]:
+def _column(key: str, table: LabelTable, head: Head, lay: Packed) -> dict[str, Any]:
     title, kind = COLUMNS[key]
     if key == "can_win" and head.inputs.points is not None:
-        title = "on top at a given input"
-    if key in FIRST_NEAR:
-        return {"key": key, "title": title, "kind": kind, "near": FIRST_NEAR[key]}
+        title = "first for a user" if is_factor_model(head) else "on top at a given input"
+    if key == "value":
+        title = table.measure
     out: dict[str, Any] = {"key": key, "title": title, "kind": kind}
+    if key in FIRST_NEAR:
+        return {**out, "near": FIRST_NEAR[key]}
+    values = table.columns[key]
     if kind == "word":
         words = sorted(set(values))
         place = {w: i for i, w in enumerate(words)}
-        return {**out, "words": words, "values": [place[v] for v in values]}
-    return {**out, "values": [_four(x) for x in values]}
+        return {**out, "words": words, "values": lay.whole([place[v] for v in values])}
+    return {**out, "values": lay.whole(values) if kind == "label" else lay.decimal(values)}

@@ -20,9 +20,9 @@ MARKS: dict[State, str] = {"fact": "=", "convention": "~", "fine": "ok", "warnin
 CAUSES: tuple[tuple[str, ...], ...] = (
     ("padded-wins",),
     ("impossible-sets",),
-    ("never-wins", "never-first", "twins", "zero-rows"),
+    ("never-shown", "never-wins", "never-first", "twins", "zero-rows"),
     ("never-on", "never-off"),
-    ("never-shown", "constant-columns"),
+    ("constant-columns",),
     ("not-finite", "empty-rows", "constant-rows"),
     ("duplicates", "mixed-lengths"),
     ("drift-quality", "drift"),
@@ -43,13 +43,13 @@ SHORT = {
     "anisotropy": "offset",
     "hubness": "hubs",
     "norms": "lengths",
-    "norm-popularity": "lengths and popularity",
+    "norm-popularity": "popularity",
     "shape": "rank",
     "duplicates": "duplicates",
     "threshold": "the threshold in use",
     "offset": "offset",
     "hubs": "hubs",
-    "remedies": "nothing tried is better",
+    "remedies": "remedies (none is shown to be better)",
     "drift": "drift",
     "drift-quality": "quality since before",
 }
@@ -66,6 +66,12 @@ FILTERS = {
     "hubness": "hubs",
     "undertrained": "undertrained",
     "undecided": "undecided",
+    "duplicates": "copies",
+    "hubs": "more than chance",
+    "drift": "moved most",
+    "not-finite": "not finite",
+    "empty-rows": "empty",
+    "constant-rows": "constant",
 }
 TOLD = {"link", "inputs", "padded"}
 PROVEN = {

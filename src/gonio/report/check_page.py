@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gonio.core.readable_label import readable
+from gonio.core.packed_page_data import Packed
 from gonio.findings.check_run import Check
 from gonio.report.causes import SURE, fine_words, how_sure, to_act_on
-from gonio.report.frame import NAME, packed, page, plain_json
+from gonio.report.document_table import Documents
+from gonio.report.frame import packed, page, plain_json
 from gonio.report.glossary import TABLE_WORDS
 from gonio.report.svg_charts import distributions
 from gonio.report.text import printable
@@ -20,7 +21,7 @@ def check_page(c: Check) -> str:
     causes = to_act_on(c.findings)
     told = {id(f) for x in causes for f in (x.first, *x.more)}
     curve = _curve(c)
-    documents = _documents(c)
+    documents, lay = Documents(c), Packed()
     return page(
         "check.html",
         SCRIPTS,
@@ -32,11 +33,13 @@ def check_page(c: Check) -> str:
         curve=None if curve is None else plain_json(curve),
         drawn=None if curve is None else distributions(curve),
         steps=0 if curve is None else len(curve["at"]),
-        start=0 if curve is None else _start(curve),
+        start=0 if curve is None else _start(curve, c),
         judged=curve is not None and "relevant" in curve,
-        documents=None if documents is None else packed(documents),
-        count=0 if documents is None else len(documents["names"]),
-        moved=_moved(c),
+        documents=packed(documents.carried(lay), lay) if len(documents) else None,
+        count=len(documents),
+        total=documents.total,
+        flags={k: len(v) for k, v in documents.flags.items()},
+        commands=_commands(c),
         sure_={SURE[k]: [f for f in c.findings if how_sure(f) == k and id(f) not in told] for k in SURE},
         glossary=TABLE_WORDS,
     )
@@ -60,34 +63,15 @@ def _curve(c: Check) -> dict[str, Any] | None:
     return next((x for x in found if x), None)
 
 
-def _start(curve: dict[str, Any]) -> int:
-    """Where the slider begins: the first threshold that at most one in a hundred random pairs reaches."""
+def _start(curve: dict[str, Any], c: Check) -> int:
+    """Where the slider begins: the threshold in use, or the first that at most a hundredth of random pairs reaches."""
+    used = c["threshold"].data["in_use"] if "threshold" in c else None
+    if used is not None:
+        return min(range(len(curve["at"])), key=lambda k: abs(curve["at"][k] - used))
     return next((k for k, share in enumerate(curve["random"]) if share <= 0.01), len(curve["at"]) - 1)
 
 
-def _documents(c: Check) -> dict[str, Any] | None:
-    """The documents that are in lists, busiest first, and how many of their neighbours those that were asked keep."""
-    busiest = c["hubs"].data.get("busiest") if "hubs" in c else None
-    if not busiest:
-        return None
-    names = [str(x["id"])[:NAME] for x in busiest]
-    columns = [{"key": "lists", "title": "in lists", "kind": "number", "values": [x["lists"] for x in busiest]}]
-    above = [i for i, x in enumerate(busiest) if x["lists"] > (c["hubs"].threshold or 0)]
-    looks = {i: readable(x) for i, x in enumerate(names)}
-    return {
-        "titles": ["document", "rank"],
-        "first": 1,
-        "names": names,
-        "named": True,
-        "shown": {i: x for i, x in looks.items() if x != names[i]},
-        "columns": columns,
-        "flags": {"more than chance": above} if above else {},
-        "near": None,
-        "pairs": [],
-        "measure": "",
-    }
-
-
-def _moved(c: Check) -> list[dict[str, Any]]:
-    """The documents whose neighbours changed most since the old table."""
-    return list(c["drift"].data.get("moved", ())) if "drift" in c else []
+def _commands(c: Check) -> list[str]:
+    """Commands that ask again, with the tables' own names, each once."""
+    tried = (str(f.data.get("try", "")) for f in c.findings)
+    return [printable(x) for x in dict.fromkeys(tried) if x.startswith(("gonio check", "gonio.check"))]

@@ -6,8 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from gonio.core.packed_page_data import Packed, unpack_script
 from gonio.core.readable_label import readable
-from gonio.core.self_contained_page import inline_json, packed_json, policy
+from gonio.core.self_contained_page import inline_json, policy
 from gonio.core.version import __version__
 from gonio.report.causes import MARKS, WORDS
 from gonio.report.text import printable
@@ -35,7 +36,7 @@ def templates() -> Environment:
 
 def page(template: str, scripts: Sequence[str], **values: Any) -> str:
     """A whole page: it may run its own script and wear its own style, and ask nobody for anything."""
-    css, js = style(), "\n".join(_asset(name) for name in scripts)
+    css, js = style(), "\n".join([unpack_script(), *(_asset(name) for name in scripts)])
     return templates().get_template(template).render(css=trusted(css), js=trusted(js), policy=policy(js, css), **values)
 
 
@@ -44,9 +45,9 @@ def style() -> str:
     return _asset("page.css")
 
 
-def packed(data: Any) -> Markup:
-    """Data as a page carries them: deflated."""
-    return trusted(packed_json(data))
+def packed(data: Any, numbers: Packed) -> Markup:
+    """Data as a page carries them: deflated, with the numbers laid beside them."""
+    return trusted(numbers.text(data))
 
 
 def plain_json(data: Any) -> Markup:

@@ -17,22 +17,22 @@ GAUGE = {
 }
 
 
-def glossary(link: str) -> list[tuple[str, str]]:
+def glossary(link: str, word: str = "label") -> list[tuple[str, str]]:
     """The words of a report, for a head of this link."""
     out = [
         ("gauge", f"The changes to a model's numbers that change no prediction. {GAUGE[link]}"),
         ("link", "How scores become predictions: softmax, sigmoid, dot product, cosine. It decides the gauge."),
         ("convention", "A number that the gauge moves: another value describes the same model."),
         ("fact", "A number that no change inside the gauge moves."),
-        ("hub", "A label that is in at least twice as many lists of nearest labels as the average one."),
-        ("twins", "Labels with equal rows (and biases): no input tells them apart."),
+        ("hub", f"One of the {word}s in at least twice as many lists of nearest {word}s as the average one."),
+        ("twins", f"{word.capitalize()}s with equal rows (and biases): no input tells them apart."),
     ]
     if link in ("softmax", "dot"):
         out += [
-            ("can be on top", "Some input gives the label a score strictly above all labels that are not its twins."),
-            ("never", "At every input that is meant another label scores at least as high; proven by a weighted mean "
+            ("can be on top", f"Some input gives the {word} a score strictly above all that are not its twins."),
+            ("never", f"At every input that is meant another {word} scores at least as high; proven by a weighted mean "
              "of others that is nowhere below it, or at each of the inputs given."),
-            ("margin", "By how much, at least, a label wins at the input of its proof. It grows with the input's "
+            ("margin", f"By how much, at least, the {word} wins at the input of its proof. It grows with the input's "
              "length where that is free."),
         ]  # fmt: skip
     if link == "softmax":
@@ -46,6 +46,7 @@ TABLE_WORDS = [
     ("false alarm", "A random pair whose score reaches the threshold."),
     ("precision", "Of the judged pairs that reach the threshold, the share that is relevant."),
     ("recall", "Of the relevant documents of the judged queries, the share that reaches the threshold."),
-    ("hub", "A document in more lists than chance gives any document."),
+    ("more than chance", "In more lists than random ones would give any document (but for one table in a thousand)."),
+    ("hub", "A document in more lists than chance gives, in a tenth of all and in ten times as many as on average."),
     ("interval", "95 %, from resampled queries or rows. Judgements alone tell what is better."),
 ]

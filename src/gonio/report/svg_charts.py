@@ -8,10 +8,12 @@ from html import escape
 from typing import Any
 
 from gonio.findings.audit_run import Audit
+from gonio.findings.subject import word_of
 from gonio.report.frame import shown, trusted
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 420, 250, 48, 34, 26
 POINTS = 200  # of each kind in a scatter
+SLIDER = 20, 420  # where the thresholds of a check begin and end, of 440; threshold.js draws its line by them
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,14 @@ class Chart:
 def charts(audit: Audit) -> list[Chart]:
     """What the findings have numbers for: neighbours kept, the cosine against its replacement, margins."""
     found = {f.key: f for f in audit.findings}
-    drawn = [draw(found[key]) for key, draw in DRAWN.items() if key in found]
+    word = word_of(audit.head)
+    drawn = [draw(found[key], word) for key, draw in DRAWN.items() if key in found]
     return [c for c in drawn if c is not None]
 
 
-def _kept(f: Any) -> Chart | None:
+def _kept(f: Any, word: str) -> Chart | None:
     groups = {k: v["counts"] for k, v in f.data.items() if isinstance(v, dict) and "counts" in v}
-    if not groups:
+    if not groups or max(sum(c > 0 for c in counts) for counts in groups.values()) < 2:  # one bar is no chart
         return None
     k = f.data["k"]
     most = max(c / sum(counts) for counts in groups.values() for c in counts) or 1.0
@@ -44,19 +47,19 @@ def _kept(f: Any) -> Chart | None:
             share = c / sum(counts)
             if c:
                 left = x(kept) + (place - len(groups) / 2) * wide
-                words = f"after {name}: {share:.0%} of labels keep {kept} of {k}"
+                words = f"after {name}: {share:.0%} of {word}s keep {kept} of {k}"
                 marks.append(_rect(left, y(share), wide * 0.94, y(0) - y(share), "ab"[place % 2], words))
     ticks = [(x(i), str(i)) for i in range(0, k + 1, max(1, k // 10))]
-    body = _axes(ticks, [(y(v), f"{v:.0%}") for v in (0, most)], f"of {k} nearest by cosine, kept", "labels")
+    body = _axes(ticks, [(y(v), f"{v:.0%}") for v in (0, most)], f"of {k} nearest by cosine, kept", f"{word}s")
     legend = _legend([(f"after {name}", "ab"[i % 2]) for i, name in enumerate(groups)])
     return Chart(
         "Neighbours kept",
-        "How many of a label's nearest by cosine stay in models that predict the same.",
+        f"How many of the nearest by cosine of each {word} stay in models that predict the same.",
         _svg(body + "".join(marks) + legend, "Neighbours kept"),
     )
 
 
-def _against(f: Any) -> Chart | None:
+def _against(f: Any, word: str) -> Chart | None:
     points = f.data.get("points") or []
     if len(points) < 3:
         return None
@@ -73,34 +76,34 @@ def _against(f: Any) -> Chart | None:
         [(x(v), f"{v:.2f}") for v in (min(xs), (min(xs) + max(xs)) / 2, max(xs))],
         [(y(v), f"{v:.2f}") for v in (min(ys), max(ys))],
         "cosine as stored",
-        "instead",
+        str(f.data.get("measure", "instead")),
     )
     legend = _legend([("nearest by cosine", "a"), ("random pairs", "c")])
     return Chart(
         "Cosine against what to use instead",
-        "Each point is a pair of labels.",
+        f"Each point is a pair of {word}s.",
         _svg(body + "".join(marks) + legend, "Cosine against what to use instead"),
     )
 
 
-def _margins(f: Any) -> Chart | None:
+def _margins(f: Any, word: str) -> Chart | None:
     h = f.data.get("margins")
     if not h or sum(c > 0 for c in h["counts"]) < 3:  # one bar is no chart
         return None
     counts, edges = h["counts"], h["log10_edges"]
     x, y = _scale(edges[0], edges[-1], LEFT, WIDTH - 8), _scale(0, max(counts), HEIGHT - BOTTOM, TOP)
     marks = [
-        _rect(x(a), y(c), max(1.0, x(b) - x(a) - 1), y(0) - y(c), "a", f"{c:,} labels, {10**a:.2g} to {10**b:.2g}")
+        _rect(x(a), y(c), max(1.0, x(b) - x(a) - 1), y(0) - y(c), "a", f"{c:,} {word}s, {10**a:.2g} to {10**b:.2g}")
         for a, b, c in zip(edges[:-1], edges[1:], counts, strict=True)
         if c
     ]
     at = (edges[0], (edges[0] + edges[-1]) / 2, edges[-1])
     ticks = [(x(v), f"{10**v:.1g}") for v in at]
-    body = _axes(ticks, [(y(v), f"{v:,}") for v in (0, max(counts))], "margin proven at a witness", "labels")
+    body = _axes(ticks, [(y(v), f"{v:,}") for v in (0, max(counts))], "margin proven at a witness", f"{word}s")
     return Chart(
-        "How far labels win by",
-        "At least by so much a label wins at the input of its proof; another input may give it more.",
-        _svg(body + "".join(marks), "How far labels win by"),
+        f"How far {word}s win by",
+        f"At least by so much one of the {word}s wins at the input of its proof; another input may give it more.",
+        _svg(body + "".join(marks), f"How far {word}s win by"),
     )
 
 
@@ -113,7 +116,7 @@ def distributions(curve: dict[str, Any]) -> Any:
     kinds = [("random", curve["random_in"], "c")]
     kinds += [("relevant", curve["relevant_in"], "a")] if "relevant_in" in curve else []
     marks = []
-    x = _scale(0, steps - 1, 40, 620)
+    x = _scale(0, steps - 1, *SLIDER)
     for name, shares, colour in kinds:
         y = _scale(0, max(shares) or 1.0, 150, 12)
         for k, share in enumerate(shares):
@@ -124,11 +127,12 @@ def distributions(curve: dict[str, Any]) -> Any:
         f'<text x="{x(k):.0f}" y="166" text-anchor="middle">{curve["at"][k]:.3g}</text>'
         for k in (0, (steps - 1) // 2, steps - 1)
     )
-    line = '<line id="curve-line" class="line" x1="40" x2="40" y1="8" y2="150"/>'
-    key = "".join(f'<text class="ink" x="44" y="{20 + 14 * i}">{_swatch(n)}</text>' for i, n in enumerate(kinds))
+    line = f'<line id="curve-line" class="line" x1="{SLIDER[0]}" x2="{SLIDER[0]}" y1="8" y2="150"/>'
+    left = SLIDER[0] + 4
+    key = "".join(f'<text class="ink" x="{left}" y="{20 + 14 * i}">{_swatch(n)}</text>' for i, n in enumerate(kinds))
     return trusted(
-        f'<svg viewBox="0 0 640 172" role="img" aria-label="Scores of random and of relevant pairs">'
-        f'<path class="axis" d="M40 150H620"/>{"".join(marks)}{ticks}{line}{key}</svg>'
+        f'<svg viewBox="0 0 440 172" role="img" aria-label="Scores of random and of relevant pairs">'
+        f'<path class="axis" d="M{SLIDER[0]} 150H{SLIDER[1]}"/>{"".join(marks)}{ticks}{line}{key}</svg>'
     )
 
 

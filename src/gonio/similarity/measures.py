@@ -124,11 +124,10 @@ class Measure:
                 + (f"1 to {n - 1:,} can be given." if n > 1 else "one label has none.")
             )
         asked = np.arange(n) if labels is None else self.index(labels)
-        found = self._nearest(min(n - 1, int(k) + SPARE), None if labels is None else asked)
+        found = self._nearest(min(n - 1, int(k) + min(SPARE, 2 * int(k))), None if labels is None else asked)
         values = np.empty(found.shape)
         for s, e in spans(len(asked), max(1, PAIRS // found.shape[1])):
-            i = np.repeat(asked[s:e], found.shape[1])
-            values[s:e] = self._pairs(i, found[s:e].ravel()).reshape(e - s, -1)
+            values[s:e] = self._values(asked[s:e], found[s:e])
         key = np.where(np.isnan(values), np.inf, -self.nearer * values)  # what is undefined comes last
         order = np.lexsort((found, np.round(key, 12)), axis=1)[:, : int(k)]
         return Neighbours(
@@ -164,6 +163,11 @@ class Measure:
 
     def _pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         raise NotImplementedError
+
+    def _values(self, asked: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """The values of each label asked about with those found for it."""
+        i = np.repeat(asked, found.shape[1])
+        return self._pairs(i, found.ravel()).reshape(found.shape)
 
     def _nearest(self, k: int, which: np.ndarray | None) -> np.ndarray:
         """The candidates; measures that are inner products have a quicker way than this one."""

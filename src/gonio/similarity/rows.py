@@ -25,6 +25,10 @@ class Angle(Measure):
     def _pairs(self, i, j):
         return self.space.cosines(i, j)
 
+    def _values(self, asked, found):
+        mine = np.repeat(self.space[asked], found.shape[1], axis=0)  # mapped once, not once a neighbour
+        return cosines(mine, self.space[found.ravel()]).reshape(found.shape)
+
     def _nearest(self, k, which):
         return nearest(self.space.screen(unit=True), k, which=which, barred=self.space.zero())[0]
 

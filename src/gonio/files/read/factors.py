@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,12 @@ MODELS: tuple[tuple[str, str, str | None, Trained, str], ...] = (
 def pair(x: tuple[Any, Any]) -> Draft:
     """Items scored by their dot product with users; each a path to a .npy file or an array."""
     users, items = (_matrix(part, name) for part, name in zip(x, ("users", "items"), strict=True))
-    return _draft(users, items, None, "a pair (users, items)", "factors")
+    return _draft(users, items, None, " and ".join(map(_name, x, ("users", "items"))), "factors")
+
+
+def _name(x: Any, word: str) -> str:
+    """The name of a table's file, or what it holds."""
+    return Path(str(x)).name if isinstance(x, (str, bytes)) or hasattr(x, "__fspath__") else word
 
 
 def is_factor_model(x: Any) -> bool:
@@ -53,8 +59,6 @@ def of_model(x: Any) -> Draft:
 
 def _matrix(x: Any, name: str) -> np.ndarray:
     if isinstance(x, (str, bytes)) or hasattr(x, "__fspath__"):
-        from pathlib import Path
-
         from gonio.files.read.arrays import npy
 
         path = Path(str(x))

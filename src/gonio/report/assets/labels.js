@@ -1,19 +1,14 @@
-"use strict";
 // The table of every label: rows are drawn as they scroll into sight. `gonio` is what the tests and the other scripts use.
 const gonio = { data: null, view: [], filter: "all", sort: null, down: false, query: "", row: -1 };
 (() => {
   const $ = (id) => document.getElementById(id), HEIGHT = 30, SPARE = 12, PRINTED = 200;
   const box = $("rows-box"), head = $("rows-head"), body = $("rows-body");
 
-  async function unpack(id) {  // base64 of deflated JSON, by the browser's own means
-    const raw = Uint8Array.from(atob($(id).textContent.trim()), (c) => c.charCodeAt(0));
-    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return JSON.parse(await new Response(stream).text());
-  }
   const place = (i) => i + (gonio.data.first ?? 0), titled = () => gonio.data.titles ?? ["label", "row"];  // rows count from 0, ranks from 1
   const shown = (i) => gonio.data.shown[i] ?? gonio.data.names[i];
   const digits = (x) => { let k = 4; while (k < 16 && Math.abs(x) < 1 && Math.abs(+x.toPrecision(k)) === 1) k++; return String(+x.toPrecision(k)); };  // a cosine below 1 stays below it
   const number = (x) => (x === null || x === undefined ? "" : Number.isInteger(x) && Math.abs(x) < 1e15 ? x.toLocaleString("en") : Math.abs(x) >= 1e-3 && Math.abs(x) < 1e5 ? digits(x) : x.toExponential(2));
+  gonio.cosine = (x) => (x === null || x === undefined ? "undefined" : Math.abs(x) < 1 && Math.abs(+x.toFixed(4)) === 1 ? digits(x) : (Math.abs(x) < 5e-5 ? 0 : x).toFixed(4));
   const value = (c, i) => (c.words ? c.words[c.values[i]] : c.values[i]);
   const text = (c, i) => {
     const v = value(c, i);
@@ -71,7 +66,7 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
   gonio.refresh = () => { order(); box.scrollTop = 0; draw(); };
   gonio.index = (typed) => {  // a label as typed: its very name, #12, or its readable form
     const d = gonio.data, m = /^#(\d+)$/.exec(typed);
-    const i = d.names.indexOf(typed);
+    const i = [typed, typed.replace(/^ /, "Ġ"), typed.replace(/^ /, "▁")].map((x) => d.names.indexOf(x)).find((k) => k >= 0) ?? -1;  // tokenizers write a space so
     if (i >= 0) return i;
     if (m && Number(m[1]) - place(0) in d.names) return Number(m[1]) - place(0);
     return d.names.findIndex((_, k) => shown(k) === typed);
@@ -87,9 +82,9 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
     $("chosen-name").textContent = shown(i) || "(empty)";
     const d = gonio.data, parts = d.columns.filter((c) => text(c, i) !== "").map((c) => `${c.title} ${text(c, i)}`);
     const flags = Object.entries(d.flags).filter(([, v]) => v.includes(i)).map(([k]) => k);
-    $("chosen-says").textContent = [`row ${i}`, ...parts, ...flags].join(" · ");
+    $("chosen-says").textContent = [`${titled()[1]} ${place(i)}`, ...parts, ...flags].join(" · ");
     const near = gonio.neighbours(i);
-    $("chosen-near").textContent = near.length ? "nearest by cosine: " + near.map((x) => `${shown(x.j)} ${number(x.cosine)}${x.value === null ? "" : ` (${d.measure} ${number(x.value)})`}`).join(", ") : "";
+    $("chosen-near").textContent = near.length ? `nearest by cosine${near[0].value === null ? "" : ` (${d.measure})`}: ` + near.map((x) => `${shown(x.j)} ${gonio.cosine(x.cosine)}${x.value === null ? "" : ` (${gonio.cosine(x.value)})`}`).join(", ") : "";
   };
   gonio.neighbours = (i) => {
     const n = gonio.data.near, out = [];
@@ -131,8 +126,10 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
     if (gonio.row >= 0) $("labels").scrollIntoView();
   }
   for (const b of document.querySelectorAll("[data-copy]")) b.addEventListener("click", () => gonio.copy(b.dataset.copy, b));
+  window.addEventListener("beforeprint", () => { for (const x of document.querySelectorAll("details")) { x.dataset.was = x.open; x.open = true; } });
+  window.addEventListener("afterprint", () => { for (const x of document.querySelectorAll("details")) x.open = x.dataset.was === "true"; });
   if (!$("labels-data")) return;
-  unpack("labels-data").then((d) => {
+  unpack($("labels-data").textContent).then((d) => {
     d.lower = d.names.map((x, i) => (x + " " + (d.shown[i] ?? "")).toLowerCase());
     const count = new Map();
     for (const x of d.names) count.set(x, (count.get(x) ?? 0) + 1);
@@ -165,11 +162,11 @@ const gonio = { data: null, view: [], filter: "all", sort: null, down: false, qu
     for (const b of document.querySelectorAll("[data-csv]")) b.addEventListener("click", () => {
       const kept = [gonio.filter, gonio.query];
       if (b.dataset.csv !== "view") { [gonio.filter, gonio.query] = [b.dataset.csv, ""]; order(); }
-      save(`${b.dataset.csv === "view" ? "labels" : b.dataset.csv.replaceAll(" ", "-")}.csv`, gonio.csv());
+      save(`${b.dataset.csv === "view" ? `${titled()[0]}s` : b.dataset.csv.replaceAll(" ", "-")}.csv`, gonio.csv());
       [gonio.filter, gonio.query] = kept; order();
     });
-    window.addEventListener("beforeprint", () => { for (const x of document.querySelectorAll("details")) { x.dataset.was = x.open; x.open = true; } draw(true); });
-    window.addEventListener("afterprint", () => { for (const x of document.querySelectorAll("details")) x.open = x.dataset.was === "true"; draw(); });
+    window.addEventListener("beforeprint", () => draw(true));
+    window.addEventListener("afterprint", () => draw());
     window.addEventListener("hashchange", hash);
     press(); gonio.refresh(); hash();
     document.documentElement.dataset.ready = "yes";

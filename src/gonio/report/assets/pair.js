@@ -2,13 +2,9 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   if (!$("pair-a")) return;
-  function half(h) {  // IEEE float16 to a number
-    const s = h & 0x8000 ? -1 : 1, e = (h >> 10) & 31, f = h & 1023;
-    return e === 0 ? s * f * 2 ** -24 : s * (1 + f / 1024) * 2 ** (e - 15);
-  }
   function rowsOf(t) {
     if (!t) return null;
-    const raw = Uint8Array.from(atob(t.data), (c) => c.charCodeAt(0)), bits = new DataView(raw.buffer);
+    const bits = new DataView(t.data.buffer);
     return (i) => Float64Array.from({ length: t.width }, (_, k) => half(bits.getUint16(2 * (i * t.width + k), true)));
   }
   function cosine(u, v) {
@@ -32,11 +28,11 @@
     const d = gonio.data, [a, b] = ["pair-a", "pair-b"].map((id) => gonio.index($(id).value));
     const known = a >= 0 && b >= 0 && a !== b, p = known ? gonio.pair(a, b) : null;
     $("pair-known").hidden = !p;
-    $("pair-says").textContent = a < 0 || b < 0 ? "Name two labels, or rows as #12." : a === b ? "Name two different labels." : p ? "" : "This pair is not stored in the page; the command answers it.";
+    $("pair-says").textContent = a < 0 || b < 0 ? `Name two ${gonio.data.titles[0]}s, or rows as #12.` : a === b ? `Name two different ${gonio.data.titles[0]}s.` : p ? "" : "This pair is not stored in the page; the command answers it.";
     $("pair-command").hidden = !known;
     if (known) { const c = `${d.command} ${typed(a)} ${typed(b)}`; $("pair-line").textContent = `$ ${c}`; $("pair-copy").dataset.copy = c; }
     if (!p) return;
-    $("pair-stored").textContent = p.cosine === null ? "undefined" : gonio.number(p.cosine);
+    $("pair-stored").textContent = gonio.cosine(p.cosine);
     const mark = $("pair-mark");
     mark.setAttribute("visibility", p.cosine === null ? "hidden" : "visible");
     mark.setAttribute("cx", 10 + 180 * ((p.cosine ?? 0) + 1) / 2);
@@ -46,8 +42,8 @@
     $("pair-reach").textContent = p.in_words ? `equivalent models: ${p.in_words}` : d.reach;
     $("pair-title").textContent = `stored cosine ${$("pair-stored").textContent}; ${$("pair-reach").textContent}`;
     $("pair-use").hidden = p.instead === null || p.instead === undefined;
-    $("pair-instead").textContent = gonio.number(p.instead);
-    $("pair-interval").textContent = p.interval ? `(95 %: ${gonio.number(p.interval[0])} to ${gonio.number(p.interval[1])})` : "";
+    $("pair-instead").textContent = gonio.cosine(p.instead);
+    $("pair-interval").textContent = p.interval ? `(95 %: ${gonio.cosine(p.interval[0])} to ${gonio.cosine(p.interval[1])})` : "";
     $("pair-from").textContent = p.from === "half" ? "computed in the page from rows rounded to 11 bits" : "";
   };
   function offer(input, list) {  // names that begin so, then names that hold it

@@ -13,10 +13,9 @@
     $("at").textContent = x.at.toPrecision(4); slider.setAttribute("aria-valuetext", x.at.toPrecision(4));
     $("alarms").textContent = percent(x.alarms);
     if (d.relevant !== undefined) { $("precision").textContent = percent(x.precision); $("recall").textContent = percent(x.recall); }
-    const line = $("curve-line"), place = 40 + 580 * k / (d.at.length - 1);
+    const line = $("curve-line"), place = 20 + 400 * k / (d.at.length - 1);
     line.setAttribute("x1", place); line.setAttribute("x2", place);
   }
   slider.addEventListener("input", () => requestAnimationFrame(show));
-  window.addEventListener("beforeprint", () => { for (const x of document.querySelectorAll("details")) x.open = true; });
   show();
 })();
