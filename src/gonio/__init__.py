@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gonio.ask.wins import CanWin, Twins, can_win
     from gonio.core.head import Head
     from gonio.core.inputs import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Nonnegative, Observed
+    from gonio.core.run_state import resumable
     from gonio.core.source import Source
     from gonio.core.states import States
     from gonio.findings import Alike, Audit, Check, Finding, alike, audit, check
@@ -112,6 +113,7 @@ __all__ = [
     "rankings_from_cosines",
     "reachable",
     "remedies",
+    "resumable",
     "same_model",
     "similarity",
     "states",
@@ -121,6 +123,7 @@ __all__ = [
 # Everything is imported when it is first asked for: the command `gonio` must be able to answer Ctrl-C before it does.
 _ROOMS = (
     "ask",
+    "cluster",
     "core",
     "diagnostics",
     "embeddings",
@@ -140,6 +143,7 @@ _ROOMS = (
 )
 _LATER = {
     "gonio.core.head": ("Head",),
+    "gonio.core.run_state": ("resumable",),
     "gonio.core.source": ("Source",),
     "gonio.core.states": ("States",),
     "gonio.core.inputs": (

@@ -12,6 +12,7 @@ from gonio.core.errors import GonioError, missing_extra
 
 LOCAL = re.compile(r"local:([1-9]\d{0,3})")
 ANSWER = "10s"  # how long an address is waited for
+ENGINE = ("distributed", "tornado", "asyncio")  # whose loggers tell of every connection that breaks
 FROZEN = "30s"  # a worker of ours that is silent for so long is taken for dead, and its tasks go elsewhere
 
 
@@ -25,7 +26,8 @@ def connected(where: str | None) -> Iterator[None]:
 
     distributed = _engine()
     # A worker that dies is started again, and its tasks are done elsewhere: no news. What ends the work is told once.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in [x for x in logging.root.manager.loggerDict if x.partition(".")[0] in ENGINE]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as held:
         client = held.enter_context(
             _local(where, distributed) if where.startswith("local") else _at(where, distributed)

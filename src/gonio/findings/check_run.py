@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from gonio.core.errors import GonioError
 from gonio.core.version import __version__
+from gonio.embeddings.given_neighbours import given_lists
 from gonio.embeddings.open_table import table_of
 from gonio.embeddings.retrieval_quality import GAINS
 from gonio.embeddings.scorers import METRICS
@@ -103,6 +104,7 @@ def check(
     column: str | None = None,
     id: str | None = None,
     seed: int = 0,
+    neighbours: Any = None,
     fail_on: Sequence[str] = (),
     on_block: Callable[[int, int, str], None] | None = None,
 ) -> Check:
@@ -127,6 +129,9 @@ def check(
     false_alarms : the share of random pairs that a threshold may let through
     sample : at most so many queries (or rows) ask, drawn at random; findings from it are marked estimated
     k : the length of lists
+    neighbours : (ids, scores) from an index of your own: for each query, or for each document where there are no
+        queries, the rows of its nearest under the metric, best first, -1 for none. Hubs are counted in these lists, and
+        marked estimated, for an approximate index may have missed some
     column, id : the columns of the embeddings and of the ids, where several could be meant
     fail_on : findings that you will ask `failing` about; one that does not exist is an error
 
@@ -175,6 +180,7 @@ def check(
         relevant=relevant,
         precision=precision,
         gains=gains,
+        neighbours=None if neighbours is None else given_lists(neighbours, len(a), None if q is None else len(q)),
         progress=on_block,
         typed={
             name: value

@@ -18,24 +18,26 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
     """Count lists; with queries also what corrections for hubs do to the counts."""
     if not s.several:
         return
-    h = s.hubs
+    h, given = s.hubs, s.neighbours is not None
     who = "queries" if s.asks is not None else "rows"
     busiest, share = h.worst, h.counts[h.worst] / h.queries
     bad = h.hubs
     name = s.named([busiest])[0]
     corrected = {}
     by_cosine = ""
-    if s.metric != "cosine" and len(bad):
+    if s.metric != "cosine" and len(bad) and not given:
         other = query_hubs(s.lists["cosine"].near, len(s.corpus))
         by_cosine = f" By cosine the busiest document is in {int(other.counts.max()):,}."
     for way in ("CSLS", "local scaling"):
-        if way in s.lists:
+        if not given and way in s.lists:
             other = query_hubs(s.lists[way].near, len(s.corpus))
             corrected[way] = {"most": int(other.counts.max()), "unfound": other.unfound[0]}
     with_ = "; ".join(
         f"with {w} the busiest is in {x['most']:,} and {x['unfound']:.1%} are in none" for w, x in corrected.items()
     )
     drawn = f" drawn at random from {len(s.asks) if s.asks is not None else len(s.corpus):,}" if s.estimated else ""
+    if given:
+        drawn = ", estimated: they were given, and an approximate index may have missed some"
     order = np.argsort(-h.counts, kind="stable")[:BUSIEST]
     do = hub_scorers(s.asking)[0].code if s.asks is not None else 'found["hubs"].data["busiest"]'
     yield found(

@@ -49,6 +49,7 @@ class TableSubject:
     gains: str = "linear"
     cheaper: bool = False
     frequencies: Any = None
+    neighbours: QueryLists | None = None  # lists of the user's own index, under the metric in use
     progress: Progress | None = field(default=None)
     typed: Mapping[str, Any] = field(default_factory=dict)  # options that asking again needs too
 
@@ -140,8 +141,9 @@ class TableSubject:
 
     @cached_property
     def hubs(self) -> QueryHubs:
-        """How often each document is listed."""
-        return query_hubs(self.lists[self.metric].near, len(self.corpus))
+        """How often each document is listed, by the user's own lists where there are any."""
+        lists = self.lists[self.metric] if self.neighbours is None else self.neighbours
+        return query_hubs(lists.near, len(self.corpus))
 
     @property
     def several(self) -> bool:
