@@ -64,6 +64,7 @@ def cases(toy: bool) -> Cases:
     try:
         import distributed  # noqa: F401
     except ImportError:
+        yield from _large_table(toy)
         return
     rng = np.random.default_rng(0)
     n, d = (600, 16) if toy else (30_522, 384)

@@ -81,6 +81,10 @@ WORK = {
 }
 
 
+LONGER = ("audit", "can_win in a box", "check by dot product", "a grid of a paper", "hubs")
+MOST = [pytest.param(x, marks=pytest.mark.slow) if x in LONGER else x for x in WORK]
+
+
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Small tables have several pieces, and small counts are cut up like large ones."""
@@ -103,13 +107,13 @@ def expected():
     return of
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("name", MOST)
 def test_one_thread_answers_the_same(name, expected, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert WORK[name]() == expected(name)
 
 
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("name", MOST)
 def test_two_processes_of_loky_answer_the_same(name, expected, on_loky):
     with on_loky():
         assert not tasks.in_this_process()

@@ -11,6 +11,7 @@ where there is one (`run_state`), and are not done again.
 from __future__ import annotations
 
 import logging
+import pickle
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -153,7 +154,9 @@ def _by_joblib(name: str, work: Work, context: Any, left: list[tuple[int, Any]])
             lazily = getattr(backend, "supports_return_generator", False)
             settings: Any = {"batch_size": 1, "pre_dispatch": "all"}
             parallel = joblib.Parallel(**settings, return_as="generator_unordered" if lazily else "list")
-            jobs: Any = parallel(joblib.delayed(_task)(place, work, k, item, __version__) for k, item in left)
+            # As bytes: an array would be scattered to one of the workers, and be lost with it.
+            packed = ((k, pickle.dumps(item)) for k, item in left)
+            jobs: Any = parallel(joblib.delayed(_task)(place, work, k, raw, __version__) for k, raw in packed)
             yield from jobs
         except GonioError:
             raise
@@ -208,7 +211,7 @@ def _single_blas() -> Iterator[None]:
                 _blas_limits.__exit__(None, None, None)
 
 
-def _task(place: Place, work: Work, k: int, item: Any, version: str) -> tuple[int, Any]:
+def _task(place: Place, work: Work, k: int, item: bytes, version: str) -> tuple[int, Any]:
     """One item, in a process of the cluster."""
     if version != __version__:
         raise GonioError(
@@ -217,6 +220,6 @@ def _task(place: Place, work: Work, k: int, item: Any, version: str) -> tuple[in
     _worker.tasks = getattr(_worker, "tasks", 0) + 1
     try:
         with one_of_several(), _single_blas(), np.errstate(all="ignore"):
-            return k, work(place.open(), item)
+            return k, work(place.open(), pickle.loads(item))  # noqa: S301  packed by the process that sent it
     finally:
         _worker.tasks -= 1
