@@ -28,6 +28,7 @@ from gonio.core.shared_files import CannotShareError, Place, shared
 from gonio.core.version import __version__
 from gonio.core.worker_faults import sentence
 
+FIRST_WORKER = 10  # seconds that a cluster without workers is given
 Work = Callable[[Any, Any], Any]
 Each = Callable[[int, Any], None]
 Finished = Generator[tuple[int, Any], None, None]
@@ -147,17 +148,19 @@ def _in_threads(
 def _by_joblib(name: str, work: Work, context: Any, left: list[tuple[int, Any]]) -> Finished:
     import joblib
 
+    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     with shared(context) as place:
+        # As bytes: joblib would have an array scattered to one of the workers, where it is lost with it.
+        calls = [(place, work, k, pickle.dumps(item), __version__) for k, item in left]
         try:
-            backend, _ = joblib.parallel.get_active_backend(prefer="threads")
-            _mend(backend)
-            lazily = getattr(backend, "supports_return_generator", False)
-            settings: Any = {"batch_size": 1, "pre_dispatch": "all"}
-            parallel = joblib.Parallel(**settings, return_as="generator_unordered" if lazily else "list")
-            # As bytes: an array would be scattered to one of the workers, and be lost with it.
-            packed = ((k, pickle.dumps(item)) for k, item in left)
-            jobs: Any = parallel(joblib.delayed(_task)(place, work, k, raw, __version__) for k, raw in packed)
-            yield from jobs
+            if "client" in vars(backend):
+                yield from _by_dask(vars(backend)["client"], calls)
+            else:
+                lazily = getattr(backend, "supports_return_generator", False)
+                settings: Any = {"batch_size": 1, "pre_dispatch": "all"}
+                parallel = joblib.Parallel(**settings, return_as="generator_unordered" if lazily else "list")
+                jobs: Any = parallel(joblib.delayed(_task)(*call) for call in calls)
+                yield from jobs
         except GonioError:
             raise
         except Exception as e:
@@ -167,24 +170,29 @@ def _by_joblib(name: str, work: Work, context: Any, left: list[tuple[int, Any]])
             raise GonioError(told) from None
 
 
-def _mend(backend: Any) -> None:
-    """Two habits of joblib's dask backend that a long run cannot live with.
+def _by_dask(client: Any, calls: list[tuple[Any, ...]]) -> Finished:
+    """The calls by the client of joblib's dask backend itself.
 
-    joblib does by itself what it would send to a single core, also where that is the first worker of a cluster; and a
-    task whose workers die each time (KilledWorker) is never heard of again.
+    joblib's own loop does by itself what it would send to a single core, never hears of a task whose workers died each
+    time (KilledWorker), and waits for ever where a worker dies with a result that was not fetched yet.
     """
-    if "client" not in vars(backend):  # not of dask; a pool of one process is what its user asked for
-        return
-    counted, submit = type(backend).effective_n_jobs, type(backend).submit
+    from distributed import as_completed
 
-    def submit_and_hear(func: Any, callback: Any = None) -> Any:
-        future = submit(backend, func, callback)
-        if callback is not None:
-            future.add_done_callback(lambda f: None if f.exception() is None else callback(f.exception()))
-        return future
-
-    backend.effective_n_jobs = lambda n_jobs: max(2, counted(backend, n_jobs))
-    backend.submit = submit_and_hear
+    if not client.ncores():
+        try:
+            client.wait_for_workers(1, timeout=FIRST_WORKER)
+        except TimeoutError:
+            raise GonioError(
+                f"workers: the cluster has had no worker for {FIRST_WORKER} seconds; start some: dask worker ADDRESS"
+            ) from None
+    waiting = {client.submit(_task, *call, pure=False) for call in calls}
+    try:
+        for future in as_completed(waiting):
+            yield future.result()
+            waiting.discard(future)  # its result need not be kept by the workers
+    finally:
+        if waiting and client.status == "running":
+            client.cancel(list(waiting))
 
 
 _worker = threading.local()
