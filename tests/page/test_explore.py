@@ -24,9 +24,13 @@ def softmax(Z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+# Two frames later the page has drawn what it was asked for, however busy the machine.
+DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def slide(p, name, value):
     p.locator(name).evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", value)
-    p.wait_for_timeout(50)
+    p.evaluate(DRAWN)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +51,7 @@ def search(p, typed):
     p.wait_for_selector("html[data-ready=yes]", state="attached")
     p.locator("#search").fill(typed)
     p.locator("#search").dispatch_event("change")
-    p.wait_for_timeout(60)
+    p.evaluate(DRAWN)
 
 
 def test_dragging_moves_the_cosine_and_no_probability(opened, text):
@@ -61,7 +65,7 @@ def test_dragging_moves_the_cosine_and_no_probability(opened, text):
     p.mouse.down()
     p.mouse.move(x + 60, y - 35, steps=5)
     p.mouse.up()
-    p.wait_for_timeout(60)
+    p.evaluate(DRAWN)
     v = np.array(p.evaluate("gonio.state.change.p"))
     assert abs(p.evaluate("gonio.cosine()") - cosines(W1 + v)[0, 1]) < 1e-12
     assert abs(p.evaluate("gonio.cosine()") - cosine) > 0.01
@@ -157,7 +161,7 @@ def test_everything_is_above_the_fold_and_axe_finds_nothing(opened, accessible, 
         p = opened(text, viewport=view, color_scheme=scheme, has_touch=size[0] < 500, **STILL)
         for k in range(4):
             p.locator("#steps button").nth(k).click()
-            p.wait_for_timeout(40)
+            p.evaluate(DRAWN)
             assert p.evaluate("document.documentElement.scrollWidth") <= size[0]
             for name in ("#rows", "#inputs", *(["#dial", "#bars", "#heat", "#alike"] if k < 3 else [])):
                 box = p.locator(name).bounding_box()
@@ -170,7 +174,7 @@ def test_keys_move_vectors_and_pointer(opened, text):
     p = opened(text, **STILL)
     p.locator("#rows").focus()
     p.keyboard.press("ArrowRight")
-    p.wait_for_timeout(40)
+    p.evaluate(DRAWN)
     assert p.evaluate("gonio.added()") > 0
     p.locator("#inputs").focus()
     at = p.evaluate("gonio.state.pointer[1]")
@@ -248,7 +252,7 @@ def test_every_other_control_does_what_it_says(opened, text):
     for act in (p.mouse.move, p.touchscreen.tap):
         x, y = box["x"] + 0.3 * box["width"], box["y"] + (0.4 if act == p.mouse.move else 0.7) * box["height"]
         act(x, y)
-        p.wait_for_timeout(60)
+        p.evaluate(DRAWN)
         k = min(box["width"], box["height"]) / 2 / (3 * 1.02)
         at = [(x - box["x"] - box["width"] / 2) / k, (box["y"] + box["height"] / 2 - y) / k]
         assert np.allclose(p.evaluate("gonio.state.pointer"), at, atol=0.02)
@@ -268,7 +272,7 @@ def test_every_other_control_does_what_it_says(opened, text):
     p.select_option("#scene", label="Figure 3, label 3 of length 2")
     assert p.evaluate("gonio.show.ranks") == 28
     p.emulate_media(color_scheme="dark")
-    p.wait_for_timeout(60)
+    p.evaluate(DRAWN)
     assert p.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
     p.emulate_media(media="print")
     assert p.locator("nav").is_hidden()
