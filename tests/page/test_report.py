@@ -170,7 +170,7 @@ def test_every_button_that_copies_or_saves_gives_what_it_stands_by(opened, made,
     said = lambda: p.evaluate("navigator.clipboard.readText()")  # noqa: E731
     p.locator("#pair-copy").click()
     p.locator("#pair-copy", has_text="copied").wait_for()
-    assert said() == "gonio alike m.npz 'label 3' 'label 7'"
+    assert said() == "gonio alike m.npz --embeddings FILE 'label 3' 'label 7'"
     commands = p.locator("section[aria-labelledby=sure] [data-copy]")
     for k in range(commands.count()):
         commands.nth(k).click()
@@ -216,7 +216,7 @@ def test_the_pair_box_answers_for_what_is_stored_and_says_so_of_the_rest(opened,
     interval = p.evaluate("gonio.pair(3, 7).interval")
     assert np.allclose(interval, said.instead[2], atol=1e-4)
     assert "[-1, 1]" in p.locator("#pair-reach").inner_text()
-    assert p.locator("#pair-line").inner_text() == "$ gonio alike m.npz 'label 3' 'label 7'"
+    assert p.locator("#pair-line").inner_text() == "$ gonio alike m.npz --embeddings FILE 'label 3' 'label 7'"
     near = a.labels.columns["nearest"][50]
     p.locator("#pair-a").fill("label 50")
     p.locator("#pair-b").fill(f"label {near}")

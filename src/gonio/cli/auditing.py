@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import click
@@ -21,7 +22,7 @@ from gonio.cli.model import (
 )
 from gonio.cli.output import csv_option, explain_option, json_option, tell
 from gonio.cli.paths import Reads, Writes, command
-from gonio.cli.text import embeddings_of, embeddings_options
+from gonio.cli.text import embeddings_of, embeddings_options, typed_again
 from gonio.cli.workers import at_work, workers_options
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
@@ -78,6 +79,8 @@ def audit(
     given["popularity"] = None if popularity is None else numbers_of(popularity, "audit")
     with plainly(), at_work(cluster, state, head):
         result = _ask(head, top, keys, **given)
+    states_typed = typed_again(embeddings, text, split, tokens, feed)
+    result = replace(result, states_typed=states_typed) if states_typed else result
     rows = partial(factor_rows, head, given["popularity"], top)
     if html is not None:
         result.to_html(html, embed_rows=embed_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,14 @@ def embeddings_of(
     if head.source is not None and (Path(head.source.place) / "modules.json").is_file():
         return _sentences(head.source.place, who, text, split, tokens), None
     return head, captured(head, who, text, split, tokens, feed)
+
+
+def typed_again(embeddings: str | None, text: str | None, split: str | None, tokens: int, feed: str | None) -> str:
+    """The options as they would be typed to give the same embeddings again; empty where none were given."""
+    given = {"--embeddings": embeddings, "--text": text, "--split": split, "--feed": feed}
+    if text is not None or feed is not None:
+        given["--tokens"] = str(tokens)
+    return " ".join(f"{name} {shlex.quote(value)}" for name, value in given.items() if value is not None)
 
 
 def captured(

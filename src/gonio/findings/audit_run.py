@@ -72,6 +72,7 @@ class Audit(Found):
     seconds       how long each question took
     unfinished    questions that an interrupt cut off
     labels        every label with what is known of it; None where an interrupt came before it
+    states_typed  the options by which a command line is given the same embeddings; empty where none were
     """
 
     asked_by: ClassVar[str] = "audit"
@@ -82,6 +83,7 @@ class Audit(Found):
     unfinished: tuple[str, ...]
     given: dict[str, int]
     labels: LabelTable | None = None
+    states_typed: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The audit in plain values: docs/audit.schema.json describes it."""
@@ -190,7 +192,8 @@ def audit(
         "pairs": len(s.pairs),
         "label_sets": 0 if s.label_sets is None else len(s.label_sets),
     }
-    return Audit(head, tuple(findings), seconds, tuple(unfinished), given, _table(s, seconds))
+    typed = "" if s.embeddings is None else "--embeddings FILE"  # arrays have no name: the reader's file
+    return Audit(head, tuple(findings), seconds, tuple(unfinished), given, _table(s, seconds), typed)
 
 
 def _table(s: Subject, seconds: dict[str, float]) -> LabelTable | None:

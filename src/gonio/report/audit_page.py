@@ -152,7 +152,7 @@ def _carried(audit: Audit, table: LabelTable, rows: dict[str, Any]) -> Any:
         "pairs": [dict(p) for p in table.pairs],
         "measure": table.measure,
         "reach": verdict_of(h).title,
-        "command": f"gonio alike {h.typed}",
+        "command": " ".join(filter(None, ("gonio alike", h.typed, audit.states_typed))),
         **{key: {"width": x.shape[1], "data": lay.raw(x.astype("<f2").tobytes())} for key, x in rows.items()},
     }
     return packed(data, lay)
