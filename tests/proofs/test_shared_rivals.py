@@ -170,3 +170,14 @@ def test_an_inverse_that_is_too_far_off_is_not_used(monkeypatch):
     assert SharedRivals(head, rivals, w[0]).never_above(label, w).all()
     monkeypatch.setattr("gonio.proofs.shared_support._right_inverse", lambda A, typical: 0.4 * np.linalg.inv(A))
     assert not SharedRivals(head, rivals, w[0]).never_above(label, w).any()
+
+
+def test_labels_looked_at_a_few_at_a_time_are_judged_alike(monkeypatch):
+    rng = np.random.default_rng(11)
+    for inputs in SETS:
+        head, rivals, labels, weights, own, own_weights = random_case(rng, inputs)
+        shared = SharedRivals(head, rivals, weights.mean(axis=0))
+        at_once = shared.never_above(labels, weights, own, own_weights)
+        monkeypatch.setattr("gonio.proofs.shared_support.ENTRIES", 1)
+        assert np.array_equal(shared.never_above(labels, weights, own, own_weights), at_once)
+        monkeypatch.undo()

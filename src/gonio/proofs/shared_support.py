@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 LABELS = 256  # that are looked at together
+ENTRIES = 1 << 21  # of the rows of labels' own rivals that are held at once
 ROUNDING = 64  # times the bound of the rounding: what is left of a coordinate below it is meant to vanish
 SLIGHT = 1e-6  # of the largest typical weight: the least that a column of the inverse is made with
 
@@ -116,12 +117,12 @@ class SharedRivals:
         s, k = w.shape[1], u.shape[1]
         total = w @ self.A.T
         size = np.repeat(np.abs(w).sum(axis=1, keepdims=True), len(self.power), axis=1)
-        if k:
-            rows = self.head.rows[more.reshape(-1)].astype(np.float64).reshape(*more.shape, -1)
-            rows = np.concatenate([rows, np.ones((*more.shape, 1))], axis=2)
-            rows = np.ldexp(rows, -self.power)
-            total = total + np.einsum("mk,mkl->ml", u, rows)
-            size = size + np.einsum("mk,mkl->ml", np.abs(u), np.abs(rows, out=rows))
+        for span in spans(len(w) if k else 0, max(1, ENTRIES // max(1, k * len(self.power)))):
+            part = slice(*span)
+            rows = self.head.rows[more[part].reshape(-1)].astype(np.float64).reshape(-1, k, len(self.power) - 1)
+            rows = np.ldexp(np.concatenate([rows, np.ones((*rows.shape[:2], 1))], axis=2), -self.power)
+            total[part] += np.einsum("mk,mkl->ml", u[part], rows)
+            size[part] += np.einsum("mk,mkl->ml", np.abs(u[part]), np.abs(rows, out=rows))
         return total, (s + k + 16) * UNIT * size * SLACK
 
     def _kept(self, left: np.ndarray, rounding: np.ndarray) -> np.ndarray:
