@@ -7,11 +7,14 @@ import pytest
 
 import gonio.search.propose
 from gonio import AfterRMSNorm, Box, Head, Nonnegative, can_win
+from gonio.ask.candidates import candidates_of
+from gonio.ask.proof_blocks import never_by_spread
 from gonio.core.blas_pool import BlasPool
 from gonio.core.inputs import AllInputs
 from gonio.proofs.bulk import verify_all
 from gonio.search import positive_means
 from gonio.search.cone import pose
+from gonio.search.propose import propose
 from gonio.search.whitening import prepare
 from tests.proofs.second_verifier import refused
 from tests.search.lp import best
@@ -111,3 +114,18 @@ def test_a_label_may_be_among_the_rows_of_its_mean():
     assert len(settled) > 100
     assert not set(settled) & set(found.wins.tolist())
     assert not verify_all(head, [found.certificate(i) for i in settled]).refused
+
+
+@pytest.mark.parametrize("inputs", [None, Box(-1, 2), Nonnegative()])
+def test_what_is_spread_over_the_same_rows_is_proven_without_a_certificate_of_its_own(inputs):
+    """Else every label would be polished and verified alone, slowly, and nothing would tell."""
+    head = crowded(700, 6, 200, seed=8, biased=False)
+    head = head if inputs is None else head.replace(inputs=inputs)
+    candidates = candidates_of(head)
+    proposals = propose(candidates.reduced(head.inputs.reduce(head.W, head.bias, differences=True)))
+    spread = np.concatenate([found.labels for found in proposals.spread])
+    of_cuts = np.concatenate([found.labels for found in proposals.spread if found.own.shape[1]])
+    assert len(of_cuts) > 20
+    proven = never_by_spread(head, candidates, proposals)
+    assert np.isin(of_cuts, proven).mean() > 0.9
+    assert np.isin(spread, proven).mean() > 0.95
