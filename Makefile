@@ -37,7 +37,7 @@ test-core: .venv-core/runner fixtures
 	.venv-core/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: .venv/test fixtures
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600
 
 lint: .venv/lint
 	$(BIN)/ruff check .

@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 
+import numpy as np
 import pytest
+
+from gonio import Head
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -63,3 +66,12 @@ def accessible():
 def folder():
     with tempfile.TemporaryDirectory() as place:
         yield place
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A head wider than a plane, whose cosines the plane alone does not show."""
+    rng = np.random.default_rng(2)
+    W = rng.normal(size=(60, 12)) + 0.8
+    F = rng.normal(size=(200, 12))
+    return Head(W, link="softmax", labels=[f"l{i}" for i in range(60)]), F

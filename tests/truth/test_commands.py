@@ -89,7 +89,7 @@ def test_alike(made, name):
         assert instead["value"] == pytest.approx(brute.projected_back(t)[a, b], abs=1e-6)
         assert instead["interval"][0] <= instead["value"] <= instead["interval"][1]
     elif t.link != "cosine":
-        from tests.truth.oracles import _whitened
+        from tests.truth.oracles_of_measures import _whitened
 
         assert instead["value"] == pytest.approx(_whitened(t)[a, b], abs=1e-5)
     text = invoke("alike", *t.typed, t.label(a), t.label(b)).stdout
