@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -178,6 +179,10 @@ def test_a_sample_is_said_to_be_an_estimate_and_needs_less():
     c = gonio.check(X, Q, sample=50)
     assert "estimated" in c["metric"].says
     assert c["hubs"].title.endswith("%)")
+    every = gonio.check(X, Q)["hubs"].data["busiest"]
+    share = next((x["lists"] for x in every if x["id"] == c["hubs"].data["busiest"][0]["id"]), 0) / len(Q)
+    low, high = map(float, re.search(r"all 500 it is in ([\d.e-]+) % to ([\d.e-]+) %", c["hubs"].says).groups())
+    assert low / 100 <= c["hubs"].data["share"]["low"] <= share <= c["hubs"].data["share"]["high"] <= high / 100
     assert c["metric"].data["kept"]["dot"]["low"] != c["metric"].data["kept"]["dot"]["high"]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from gonio.embeddings import paired_comparison
 from gonio.embeddings.judged_thresholds import best_f1, scored_pairs
 from gonio.embeddings.paired_comparison import compare_paired
 from gonio.embeddings.random_pairs import random_pairs
-from gonio.embeddings.sampling_intervals import mean_interval, quantile_interval, share_interval
+from gonio.embeddings.sampling_intervals import mean_interval, quantile_interval, share_interval, share_of_many
 
 RUNS = 1000
 
@@ -23,6 +23,19 @@ def test_the_interval_of_a_share_holds_it():
     rng = np.random.default_rng(0)
     got = np.mean([held(share_interval(int(rng.binomial(2000, 0.013)), 2000), 0.013) for _ in range(RUNS)])
     assert 0.93 <= got <= 0.97
+
+
+def test_the_interval_of_the_busiest_of_many_documents_holds_its_share():
+    """The document in most of the sampled lists was picked by looking; its share in all lists is below that one."""
+    rng = np.random.default_rng(7)
+    shares = np.full(500, 0.02)
+    counts = rng.binomial(200, shares, (RUNS, 500)).max(axis=1)
+    assert np.mean([held(share_of_many(int(c), 200, 500), 0.02) for c in counts]) >= 0.95
+    assert np.mean([held(share_interval(int(c), 200), 0.02) for c in counts]) < 0.3  # one of Wilson's would not do
+    for count in (0, 3, 200):
+        x = share_of_many(count, 200, 500)
+        assert count == 0 or binom.sf(count - 1, 200, x.low) == pytest.approx(0.05 / 1000)
+        assert count == 200 or binom.cdf(count, 200, x.high) == pytest.approx(0.05 / 1000)
 
 
 def test_the_interval_of_a_quantile_holds_it():

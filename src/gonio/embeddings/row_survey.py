@@ -78,6 +78,8 @@ class RowSurvey:
     def copies(self) -> Copies:
         """Rows that are equal; empty rows are left out."""
         live = np.flatnonzero(self.norms > 0)
+        if not len(live := live[_repeated(self.signs[live, 0])]):
+            return Copies(live, 0, ())
         s = self.signs[live]
         order = np.lexsort((live, s[:, 1], s[:, 0]))
         new = np.ones(len(order), bool)
@@ -96,6 +98,12 @@ class RowSurvey:
         U -= U.mean(axis=0)
         C = U.T @ U
         return float(np.trace(C) ** 2 / max((C * C).sum(), 1e-300))
+
+
+def _repeated(values: np.ndarray) -> Bool[np.ndarray, " values"]:
+    """Which values occur more than once: one plain sort where none does, as in most tables."""
+    ordered = np.sort(values)
+    return np.isin(values, ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def unit(X: np.ndarray) -> Float[np.ndarray, "rows dim"]:

@@ -1,6 +1,6 @@
 """Intervals of what was estimated from a sample: a share, a quantile, a mean.
 
-share      Wilson's interval of k of m
+share      Wilson's interval of k of m; the exact one (Clopper and Pearson) for many shares at once
 quantile   the order statistics whose ranks are the binomial's 2.5 % and 97.5 %
 mean       Student's interval, clipped to the values that can occur
 """
@@ -29,6 +29,20 @@ def share_interval(count: int, total: int, level: float = LEVEL) -> Interval:
     middle = (p + z * z / (2 * total)) / (1 + z * z / total)
     half = z * np.sqrt(p * (1 - p) / total + z * z / (4 * total * total)) / (1 + z * z / total)
     return Interval(p, max(0.0, float(middle - half)), min(1.0, float(middle + half)), level)
+
+
+def share_of_many(count: int, total: int, many: int, level: float = LEVEL) -> Interval:
+    """An interval of one share that was picked after looking at `many`: at this level all of them hold together.
+
+    >>> print(share_of_many(40, 100, 1000))
+    0.400 [0.216, 0.606]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / (2 * many)
+    low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
+    return Interval(count / total, low, high, level)
 
 
 def quantile_interval(values: np.ndarray, at: float, level: float = LEVEL) -> Interval:

@@ -6,12 +6,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gonio.core.printed_bounds import at_least, at_most
 from gonio.embeddings.query_hubs import query_hubs
+from gonio.embeddings.sampling_intervals import share_of_many
 from gonio.embeddings.scorers import hub_scorers
 from gonio.findings.finding import Finding, counted
 from gonio.findings.table_subject import TableSubject, found
 
 BUSIEST = 2000  # documents whose counts are kept
+
+
+def _of_all(s: TableSubject, count: int) -> str:
+    """What a sample tells of the busiest document and everybody's lists."""
+    if not s.estimated or s.neighbours is not None:
+        return ""
+    every = len(s.asks) if s.asks is not None else s.survey.live
+    x = share_of_many(count, len(s.asked), len(s.corpus))
+    low, high = at_least(100 * x.low, 2), at_most(100 * x.high, 2)
+    return (
+        f" Of the lists of all {every:,} it is in {low} % to {high} % ({x.level:.0%} sure, for every document at once)."
+    )
 
 
 def hubs(s: TableSubject) -> Iterator[Finding]:
@@ -39,6 +53,7 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
     if given:
         drawn = ", estimated: they were given, and an approximate index may have missed some"
     order = np.argsort(-h.counts, kind="stable")[:BUSIEST]
+    order = order[h.counts[order] > 0]
     do = hub_scorers(s.asking)[0].code if s.asks is not None else 'found["hubs"].data["busiest"]'
     yield found(
         "hubs",
@@ -50,13 +65,15 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         f"Lists of the {h.k} best by {s.metric}, of {h.queries:,} {who}{drawn}. A document is in {h.expected:.2f} on "
         f"average; "
         f"if lists were random, none would be in more than {h.chance:,} (but for one table in a thousand)."
+        + _of_all(s, int(h.counts[busiest]))
         + by_cosine
         + (f" {with_[:1].upper()}{with_[1:]}." if with_ else "")
         + " Whether a correction finds more of what users want, only judgements can tell.",
         do,
         threshold=h.chance,
+        share=share_of_many(int(h.counts[busiest]), h.queries, len(s.corpus)).to_dict(),
         corrected=corrected,
-        busiest=[{"id": str(s.corpus.ids[i]), "lists": int(h.counts[i])} for i in order if h.counts[i] > 0],
+        busiest=[{"id": x, "lists": int(h.counts[i])} for x, i in zip(s.corpus.names(order), order, strict=True)],
     )
     seen, chance = h.unfound
     yield found(
