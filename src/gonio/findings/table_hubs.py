@@ -83,7 +83,9 @@ def hubs(s: TableSubject) -> Iterator[Finding]:
         "fact",
         seen,
         f"{h.queries:,} lists of {h.k} can hold at most {min(1.0, h.queries * h.k / len(s.corpus)):.1%} of the "
-        f"{len(s.corpus):,} documents." + (f" More {who} may find more." if s.estimated or s.asks is not None else ""),
+        f"{len(s.corpus):,} documents."
+        + (" Estimated: the lists were given." if given else "")
+        + (f" More {who} may find more." if s.estimated or s.asks is not None else ""),
         'found["unfound"].data["ids"]',
         chance=chance,
         ids=s.corpus.names(np.flatnonzero(h.counts == 0)[:BUSIEST]),
