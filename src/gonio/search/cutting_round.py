@@ -9,7 +9,8 @@ one of four things with a target:
 
     WINS      in the tried direction P is above every rival by more than the rounding
     NEVER     the combination comes within `tolerance` of the aim
-    STALLED   no rival and no ray is new: nothing more can be gained at this precision
+    STALLED   no rival and no ray is new, or the combination is the aim up to rounding, so that what is left of it is no
+              direction: nothing more can be gained at this precision
     OPEN      the new rivals and violated rays became columns; the residual is the next direction
 
 Example: P = Q = (0, 0), rows (1, 0), (-1, 0), kappa = 1. Tried at (0, 1), no row is above P but neither is P above a
@@ -26,6 +27,7 @@ from numba import njit
 from gonio.search.kernels import copy, dot, nnls
 
 OPEN, WINS, NEVER, STALLED = 0, 1, 2, 3
+EXACT = 1e-28  # of the squared aim: a residual of rounding alone
 
 # numba's cache on disk refers to the classes below by name: a cache older than a renaming cannot be loaded, and raises.
 # So whoever renames or removes one of them also renames the functions that take it.
@@ -115,6 +117,8 @@ def cutting_round(chosen, targets, trials, columns, factors, bounds, first_round
         targets.factor_start[g] = factors.new_start[a] if accurate else -1  # too much rounding: made anew next time
         copy(targets.directions[g], residual, rank)
         _judge_combination(g, b, residual, targets, len(columns.rows), bounds)
+        if targets.status[g] == OPEN and dot(residual, residual, rank + 1) <= EXACT * dot(b, b, rank + 1):
+            targets.status[g] = STALLED
 
 
 @njit(inline="always")

@@ -35,9 +35,10 @@ STAGES = (
     "alone",  # 9: there is no other label
     "program",  # 10: one program for this question alone
     "first try",  # 11: it wins in its own whitened direction, brought into the inputs
+    "ascent",  # 12: climbing in a box, it wins there, or a mean of the rivals met is above it everywhere
 )
 STAGE = {name: k for k, name in enumerate(STAGES)}
-AS_FOUND = tuple(STAGE[name] for name in ("twin", "dominated"))  # whose combination needs no polish
+AS_FOUND = tuple(STAGE[name] for name in ("twin", "dominated", "ascent"))  # whose combination needs no polish
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.core.tasks import run
 from gonio.proofs.own_direction import OwnDirections
+from gonio.search.box_ascent import FEW, BoxAscent, climb_in_batches
 from gonio.search.cone import Cone, pose
 from gonio.search.cut_batches import CutGround, Outcome, combinations, cut_batch, spread_of
 from gonio.search.cuts import Cutter
@@ -155,6 +156,8 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     space = space or prepare(cone, workers)
     if space.cone.shaped:
         _first_tries(space, ledger, workers)
+    if len(ledger.open) > FEW and BoxAscent.possible(problem):
+        _climb(problem, ledger, workers)
     pool = _ball_rows(ledger, space.rank)
     ball = inscribed(space, pool)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
@@ -170,6 +173,21 @@ def _first_tries(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None
         T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, space.rank)))
         Cutter(space, T, workers, lambda: ledger.say("first tries"), long_rows).first_tries(STAGE["first try"])
         _keep_wins(T, batch, ledger)
+
+
+def _climb(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
+    """Settle the labels of a box that win where they climb, or that a mean of the rivals met there is above."""
+    ledger.say("climbing")
+    for found in climb_in_batches(problem, ledger.open, workers):
+        ledger.margin[found.won], ledger.stage[found.won], ledger.status[found.won] = (
+            found.margins,
+            STAGE["ascent"],
+            WINS,
+        )
+        ledger.inputs.update(zip(found.won.tolist(), found.inputs, strict=True))
+        for i, mean in zip(found.never.tolist(), found.means, strict=True):
+            ledger.settle(i, NEVER, "ascent")
+            ledger.combined[i] = mean
 
 
 def _settle_by_means(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:

@@ -12,7 +12,7 @@ from gonio.search.cutting_round import OPEN, FactorArrays, TargetArrays
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-KEPT = 4_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
+KEPT = 16_000_000  # numbers of inverse factors that are kept from round to round; beyond it they are made anew
 
 
 @dataclass(eq=False)
