@@ -45,6 +45,14 @@ def heavy_tailed(n: int, d: int) -> np.ndarray:
     return (np.round(W / step) * step).astype(np.float32)
 
 
+def after_lstm(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose lengths go over five orders of size, and biases about -4: many labels never win in the box."""
+    rng = np.random.default_rng(2)
+    W = rng.standard_normal((n, d))
+    W *= np.exp(rng.normal(np.log(0.8), 1.2, (n, 1))).clip(2e-5, 12.5) / np.linalg.norm(W, axis=1, keepdims=True)
+    return W.astype(np.float32), rng.normal(-4, 1, n).astype(np.float32)
+
+
 def cases(toy: bool) -> Cases:
     crowd = crowded(toy)
     if crowd is not None:
@@ -57,6 +65,12 @@ def cases(toy: bool) -> Cases:
         for name, inputs in sets.items() if head else ():
             whole = head if inputs is None else head.replace(inputs=inputs)  # type: ignore[union-attr]
             yield row(f"{model}, {name}", whole, 22.0)
+    W, b = after_lstm(*((300, 12) if toy else (6_436, 512)))
+    yield row(
+        "after an LSTM, a box", gonio.Head(W, b, link="sigmoid", inputs=gonio.Box(-1, 1)), 120.0 if not toy else 999.0
+    )
+    wide = made(*((300, 12) if toy else (6_522, 1_024)))[0]
+    yield row("wide, x >= 0", gonio.Head(wide, link="softmax", inputs=gonio.Nonnegative()), 15.0 if not toy else 999.0)
     if toy:
         yield row("a box", gonio.Head(made(300, 8)[0], link="softmax", inputs=gonio.Box(-1, 1)), 999.0)
 

@@ -93,9 +93,29 @@ def test_only_wide_boxes_that_end_and_numbers_that_fit():
     b = np.zeros(3)
     assert BoxAscent.possible(posed(V, b, -1, 1))
     assert not BoxAscent.possible(posed(V[:, :-1], b, -1, 1))
-    assert not BoxAscent.possible(posed(V, b, -1, np.inf))
     assert not BoxAscent.possible(posed(V * np.float32(1e25), b, -1, 1))
     assert not BoxAscent.possible(gonio.AllInputs().reduce(V, b, differences=True))
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("inputs", [gonio.Nonnegative(), gonio.Box(-0.3, np.inf), gonio.Box(-np.inf, 0.5)])
+def test_with_infinite_sides_it_finds_winners_and_says_nothing_of_others(inputs, biased, monkeypatch):
+    monkeypatch.setattr(box_ascent, "WIDE", 1)
+    rng = np.random.default_rng(11)
+    W = rng.standard_normal((120, 10)) * np.exp(rng.normal(0, 0.7, (120, 1)))
+    problem = inputs.reduce(W.astype(np.float32), rng.normal(0, 2, 120) * biased, differences=True)
+    assert BoxAscent.possible(problem)
+    (found,) = _climbed(problem)
+    assert len(found.won) >= 20
+    assert not len(found.never)
+    low = np.zeros(10) if problem.low is None else problem.low
+    high = np.full(10, np.inf) if problem.high is None else problem.high
+    V, c = problem.V.astype(np.float64), problem.c
+    for i, z, margin in zip(found.won, found.inputs, found.margins, strict=True):
+        assert (z >= low).all()
+        assert (z <= high).all()
+        scores = V @ z + c
+        assert 0 < margin <= scores[i] - np.delete(scores, i).max()
 
 
 @pytest.mark.parametrize("kind", ["plain", "twins", "zeros", "integers"])

@@ -39,7 +39,8 @@ STEPS = 300
 PULL = 0.375  # how much of |v|_1 counts for a place in the pool
 WARM, HALVED = 3, 40  # tau to begin with, in typical scores at random corners; steps in which it halves
 STEP, MOMENTUM = 0.03, 0.95
-LEAST = 1e-6  # shares below this are dropped from a proof
+LEAST = (3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)  # shares up to which rivals are left out of a proof, tried in turn
+OUTWARDS = 4  # how far out infinite sides are taken, in what makes up for the constants
 LARGE = 1e18  # scores that float32 holds with room to spare
 CLEAR = 1e-7  # of the largest score: what a mean of rivals must be above the label by
 
@@ -60,11 +61,14 @@ class Climbed:
 
 
 class BoxAscent:
-    """The rows of a problem over a finite box, scaled to [-1, 1]^d, and a pool of the strongest of them."""
+    """The rows of a problem over a box, scaled to [-1, 1]^d, and a pool of the strongest of them.
+
+    Of a box with infinite sides a part is looked at: who wins there wins, and of who never does nothing is said.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        low, high = np.asarray(problem.low, np.float64), np.asarray(problem.high, np.float64)
-        self.problem, self.low, self.high = problem, low, high
+        low, high, self.whole = _finite_sides(problem)
+        self.low, self.high = low, high
         self.middle, self.half = low / 2 + high / 2, high / 2 - low / 2
         self.rows = problem.V.astype(np.float64)
         self.constants = np.asarray(problem.c, np.float64)
@@ -79,10 +83,10 @@ class BoxAscent:
 
     @staticmethod
     def possible(problem: Problem) -> bool:
-        """Whether the inputs are a wide box without infinite sides, and the numbers fit float32."""
-        low, high = problem.low, problem.high
-        if problem.shape != "box" or problem.V.shape[1] < WIDE or low is None or high is None:
+        """Whether the inputs are a wide box, or one with infinite sides, and the numbers fit float32."""
+        if problem.shape not in ("box", "orthant") or problem.V.shape[1] < WIDE:
             return False
+        low, high, _ = _finite_sides(problem)
         most = np.maximum(np.abs(low), np.abs(high)).max(initial=0.0)
         return bool(np.abs(problem.V).max(initial=0.0) * max(1.0, most) * problem.V.shape[1] < LARGE)
 
@@ -113,12 +117,30 @@ class BoxAscent:
 
     def mean_above(self, label: int, pool: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Rivals and weights of a mean that is above the label in the whole box, if that of these shares is."""
-        used = np.flatnonzero(shares > LEAST)
-        rivals, weights = pool[used], shares[used].astype(np.float64)
-        weights /= weights.sum()
-        away = weights @ self.rows[rivals] - self.rows[label]
-        above = weights @ self.constants[rivals] - self.constants[label] + away @ self.middle - np.abs(away) @ self.half
-        return (rivals, weights) if above > CLEAR * self.largest else None
+        for least in LEAST:  # the fewer rivals, the sooner others have checked it
+            used = np.flatnonzero(shares > least)
+            if not len(used):
+                continue
+            rivals, weights = pool[used], shares[used].astype(np.float64)
+            weights /= weights.sum()
+            away = weights @ self.rows[rivals] - self.rows[label]
+            above = weights @ self.constants[rivals] - self.constants[label] + away @ self.middle
+            if above - np.abs(away) @ self.half > CLEAR * self.largest:
+                return rivals, weights
+        return None
+
+
+def _finite_sides(problem: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The sides of the box, infinite ones so far out that rows weigh more than constants; whether none was."""
+    d = problem.V.shape[1]
+    low = np.zeros(d) if problem.low is None else np.asarray(problem.low, np.float64)
+    high = np.full(d, np.inf) if problem.high is None else np.asarray(problem.high, np.float64)
+    if np.isfinite(low).all() and np.isfinite(high).all():
+        return low, high, True
+    size = float(np.sqrt(np.mean(np.square(problem.V, dtype=np.float64)))) or 1.0
+    far = max(1.0, OUTWARDS * float(np.ptp(problem.c)) / (size * np.sqrt(d)))
+    low = np.where(np.isfinite(low), low, np.minimum(high, 0.0) - far)
+    return low, np.where(np.isfinite(high), high, np.maximum(low, 0.0) + far), False
 
 
 class _Climb:
@@ -178,6 +200,8 @@ class _Climb:
 
     def _take_means(self, shares: np.ndarray, above: np.ndarray) -> None:
         """Those below the mean of rivals with these shares, once it is looked at in float64."""
+        if not self.box.whole:
+            return
         for k in np.flatnonzero(above > CLEAR * self.box.largest).tolist():
             a = int(self.open[k])
             if a not in self.won and a not in self.never:
