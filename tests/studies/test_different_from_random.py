@@ -141,7 +141,7 @@ def test_formulas_of_the_spread_against_loops():
 
 
 def test_meaning_is_seen_where_planted_and_not_where_names_are_dealt():
-    head, F, group = clustered_head(120, 6, 12, names=True)
+    head, F, _ = clustered_head(120, 6, 12, names=True)
     near = np.argsort(-(correlations(head.W) - 2 * np.eye(120)), axis=1)[:, 0]
     planted = {m.name: m for m in label_meaning(head.labels, near, mean_probability(head, F), np.random.default_rng(0))}
     dealt = tuple(np.random.default_rng(3).permutation(head.labels))

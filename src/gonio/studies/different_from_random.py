@@ -32,8 +32,8 @@ FEWER = 39  # draws of the null of the spectrum alone, which is shown beside
 LABELS = 400
 SUBSETS, SUBSET, DIRECTIONS = 8, 40, 3
 FEW = (
-    " With {:,} labels in {:,} directions whitening takes all cosines away from every head: the parts say that they are "
-    "convention, and nothing else."
+    " With {:,} labels in {:,} directions whitening takes all cosines away from every head: the parts say that they "
+    "are convention, and nothing else."
 )
 STATISTICS = ("spread", "nearest", "hubs", "own way", "margin", "can tie")
 
@@ -96,8 +96,8 @@ def different_from_random(
         tuple(found),
         verdict(p, {m.name: m for m in found}, centred),
         limits=(
-            "The spectrum, and how much each label's logit varies, are themselves trained: what is matched is not shown "
-            "to be random. The states are those of one text." + (FEW.format(n, d) if n - centred <= d else "")
+            "The spectrum, and how much each label's logit varies, are themselves trained: what is matched is not "
+            "shown to be random. The states are those of one text." + (FEW.format(n, d) if n - centred <= d else "")
         ),
         seed=seed,
         extra={"p": p, "labels": len(which)},
@@ -121,9 +121,7 @@ def verdict(p: dict[str, float], numbers: dict[str, Measured], centred: bool = T
         said = f"None of {len(p)} statistics is shown to differ from random heads of the same spectrum and sizes."
     parts = [numbers[k].value for k in ("offset", "covariance") if k in numbers]
     convention = sum(parts) / numbers["stored cosines"].value
-    which = (
-        "the offset and the covariance of the rows, which are" if centred else "the covariance of the rows, which is"
-    )
+    which = "the offset and the covariance of the rows, which are" if centred else "the rows' covariance, which is"
     return f"{said} Of the mean square of the stored cosines {convention:.0%} is due to {which} convention."
 
 
@@ -152,14 +150,14 @@ def statistics(A: np.ndarray, seed: int = 0) -> dict[str, float]:
 
 def _subsets(A: np.ndarray, seed: int) -> list[np.ndarray]:
     """Subsets of labels in the leading directions of A; the same labels for every head of one study."""
-    values, vectors = np.linalg.eigh(A.T @ A)
+    _, vectors = np.linalg.eigh(A.T @ A)
     lead = A @ vectors[:, -min(DIRECTIONS, A.shape[1]) :]
     rng = np.random.default_rng([seed, 7])
     return [lead[rng.choice(len(A), SUBSET, replace=False)] for _ in range(SUBSETS)]
 
 
 def edges(points: np.ndarray) -> float:
-    """The share of pairs of points that an edge of their hull joins: those that can share the top, and no other on it."""
+    """The share of pairs of points that an edge of their hull joins: those that can share the top alone."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
