@@ -209,7 +209,7 @@ def against(n: dict[str, Measured]) -> str:
     if not told or plain is None:
         return ""
     return (
-        f"Steck et al. name a LayerNorm and training by cosines as remedies; from seed to seed label cosines agree less "
+        f"Steck et al. name a LayerNorm and training by cosines as remedies; from seed to seed cosines agree less "
         f"with them ({', '.join(told)}) than with plain training ({plain.value:.2f})."
     )
 
