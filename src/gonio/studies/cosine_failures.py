@@ -53,10 +53,11 @@ def cosine_failures(
     background : other sentences: remedies are fitted on them, and unrelated pairs of them are reduced to function words
     """
     remedies = REMEDIES if remedies is None else remedies
-    enough(len(background), 50, "failures", "background sentences")
+    used = {x for some in cases.values() for t in some for x in (t.sentence, t.right, t.wrong)}
+    background = [s for s in dict.fromkeys(background) if s not in used]
+    enough(len(background), 50, "failures", "background sentences that no case uses")
     short = {s: t for s in background if (t := mostly_function_words(s)) is not None}
-    texts = list(dict.fromkeys([*(x for ts in cases.values() for t in ts for x in (t.sentence, t.right, t.wrong)),
-                                *background, *short.values()]))  # fmt: skip
+    texts = list(dict.fromkeys([*sorted(used), *background, *short.values()]))
     V = checks.wide(checks.matrix(encode(texts), "study failures", "what encode gave", axes=("sentences", "dim")))
     if len(V) != len(texts):
         raise GonioError(
@@ -83,7 +84,7 @@ def cosine_failures(
         verdict(numbers),
         against(numbers),
         "Made by rule: some near-copies read oddly, and a paraphrase that people graded 4 of 5 may differ in detail. "
-        f"Remedies are fitted on {len(background):,} sentences that no case with a paraphrase uses.",
+        f"Remedies are fitted on {len(background):,} sentences that no triple uses.",
         seed,
     )
 
