@@ -49,7 +49,7 @@ def common_bias(models: Sequence[TinyModel], *, labels: int = LABELS, seed: int 
     return StudyResult(
         "bias",
         QUESTION,
-        f"{len(models)} models, {len(which):,} of {len(models[0].head):,} words, {len(models[0].F):,} held-out positions",
+        f"{len(models)} models, {len(which):,} of {len(models[0].head):,} words, {len(models[0].F):,} positions",
         tuple(out),
         verdict(numbers),
         against(numbers),
@@ -100,7 +100,7 @@ def against(n: dict[str, Measured]) -> str:
     """Lee et al. read correlated cosines as shared geometry: said where the models share much and cosines little."""
     a, z = n["all pairs: stored"], n["all pairs: logits"]
     if a.high is not None and z.low is not None and a.high < z.low:
-        return f"no pair's stored cosines ({a.high:.2f} at most) agree as much as any pair's logits ({z.low:.2f} at least)."
+        return f"no pair's stored cosines ({a.high:.2f} at most) agree as any pair's logits do ({z.low:.2f} at least)."
     if a.low is not None and z.high is not None and a.low > z.high:
-        return f"every pair's stored cosines ({a.low:.2f} at least) agree more than any pair's logits ({z.high:.2f} at most)."
+        return f"every pair's stored cosines agree ({a.low:.2f} at least) more than any logits ({z.high:.2f} at most)."
     return ""

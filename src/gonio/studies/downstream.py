@@ -26,12 +26,13 @@ def downstream(
     """
     report = check(corpus, queries, qrels=qrels, gains=gains)
     found = {f.key: f for f in report.findings}
-    means = found["retrieval"].data["means"]["ndcg"]
-    rows = [Measured("cosine: nDCG@10", *_interval(means))]
+    base = found["retrieval"].data["interval"]
+    rows = [Measured("cosine: nDCG@10", base["value"], base["low"], base["high"], "over queries")]
     verdicts = {}
     for way in found["remedies"].data["compared"]:
-        low, high = way["interval"]
-        rows.append(Measured(way["name"], way["difference"], low, high, f"nDCG@10 beside the cosine: {way['verdict']}"))
+        d = way["difference"]
+        how = f"nDCG@10 beside the cosine: {way['verdict']}"
+        rows.append(Measured(way["name"], d["value"], d["low"], d["high"], how))
         verdicts[way["name"]] = way["verdict"]
     return StudyResult(
         "downstream",
@@ -59,10 +60,3 @@ def against(v: dict[str, str]) -> str:
     """The papers recommend centring and whitening: said where one of them is shown to hurt."""
     bad = [k for k, x in v.items() if x == "worse" and ("whiten" in k or "centred" in k or "top" in k)]
     return f"recommended remedies hurt here: {', '.join(bad)}." if bad else ""
-
-
-def _interval(m: Any) -> tuple[float, float | None, float | None]:
-    if isinstance(m, dict):
-        low, high = m.get("interval", (m.get("low"), m.get("high")))
-        return float(m["value"]), low, high
-    return float(m), None, None

@@ -21,13 +21,29 @@ def sts_sentences(*parts: str) -> list[str]:
 
 def cranfield() -> list[str]:
     """The abstracts of Cranfield from the folder that the environment variable GONIO_DATA names; empty without it."""
-    named = os.environ.get("GONIO_DATA")
-    place = Path(named or "") / "cranfield" / "cran.all.1400"
-    if not named or not place.is_file():
-        return []
-    parts = re.split(r"^\.I +\d+\s*$", place.read_text(encoding="latin-1"), flags=re.M)[1:]
-    texts = [" ".join([*re.split(r"^\.W\s*$", p, flags=re.M), ""][1].split()) for p in parts]
-    return [t for t in texts if t]
+    found = cranfield_questions()
+    return [] if found is None else [t for t in found[0] if t]
+
+
+GAIN = {1: 4, 2: 3, 3: 2, 4: 1, -1: 1}  # Cranfield's grades (1 is a complete answer) as gains
+
+
+def cranfield_questions() -> tuple[list[str], list[str], dict[str, dict[str, int]]] | None:
+    """All abstracts (two are empty), the questions, and gains by question and abstract; None without GONIO_DATA."""
+    place = Path(os.environ.get("GONIO_DATA", "")) / "cranfield"
+    if "GONIO_DATA" not in os.environ or not place.is_dir():
+        return None
+    gains: dict[str, dict[str, int]] = {}
+    for line in (place / "cranqrel").read_text().splitlines():
+        if line.strip():
+            q, d, grade = line.split()[:3]
+            gains.setdefault(q, {})[d] = GAIN.get(int(grade), 0)
+    return _records(place / "cran.all.1400"), _records(place / "cran.qry"), gains
+
+
+def _records(path: Path) -> list[str]:
+    parts = re.split(r"^\.I +\d+\s*$", path.read_text(encoding="latin-1"), flags=re.M)[1:]
+    return [" ".join([*re.split(r"^\.W\s*$", p, flags=re.M), ""][1].split()) for p in parts]
 
 
 def fixture_text() -> tuple[list[str], str]:
