@@ -46,6 +46,7 @@ def test_the_correlation_and_its_derivative_against_loops_and_differences():
             assert grads[k][at] == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
+@pytest.mark.theorem("GONIO.split")
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_supremum_is_approached_by_equivalent_forms(seed):

@@ -8,7 +8,7 @@ import pytest
 from gonio.studies.equal_runs import (
     Data,
     Trained,
-    Way,
+    TrainingWay,
     against,
     agreement_of_runs,
     compared,
@@ -95,7 +95,7 @@ def test_training_is_the_same_twice_and_learns(tmp_path, monkeypatch):
     from gonio.studies.real_data import digits
 
     d = digits()
-    ways = (Way("plain"), Way("dropout", dropout=0.5))
+    ways = (TrainingWay("plain"), TrainingWay("dropout", dropout=0.5))
     first = []
     for k in range(2):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(k)))

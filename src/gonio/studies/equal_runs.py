@@ -34,7 +34,7 @@ QUESTION = "How much do cosines of labels vary between runs of one deep network 
 
 
 @dataclass(frozen=True)
-class Way:
+class TrainingWay:
     """A way of training."""
 
     name: str
@@ -45,12 +45,12 @@ class Way:
 
 
 WAYS = (
-    Way("plain"),
-    Way("dropout", dropout=0.5),
-    Way("weight decay", decay=0.5),
-    Way("both", dropout=0.5, decay=0.5),
-    Way("LayerNorm", norm=True),
-    Way("cosine loss", cosine=True),
+    TrainingWay("plain"),
+    TrainingWay("dropout", dropout=0.5),
+    TrainingWay("weight decay", decay=0.5),
+    TrainingWay("both", dropout=0.5, decay=0.5),
+    TrainingWay("LayerNorm", norm=True),
+    TrainingWay("cosine loss", cosine=True),
 )
 SEEDS = (0, 1, 2)
 
@@ -79,14 +79,14 @@ class Trained:
     score: Float[np.ndarray, " held"]
 
 
-def train(data: Data, way: Way, seed: int) -> Trained:
+def train(data: Data, way: TrainingWay, seed: int) -> Trained:
     """Train the network one way from one seed; kept by a digest of data and settings."""
     digest = digest_of(data.X, data.Y, data.held_x, data.held_y, data.steps, data.hidden, asdict(way), seed, 2)
     made = kept("run", digest, lambda: _fit(data, way, seed))
     return Trained(way.name, seed, made["W"], made["F"], made["score"])
 
 
-def _fit(data: Data, way: Way, seed: int) -> Arrays:
+def _fit(data: Data, way: TrainingWay, seed: int) -> Arrays:
     try:
         import torch
     except ImportError:
@@ -129,7 +129,7 @@ def _fit(data: Data, way: Way, seed: int) -> Arrays:
 def equal_runs(
     data: Data,
     *,
-    ways: Sequence[Way] = WAYS,
+    ways: Sequence[TrainingWay] = WAYS,
     seeds: Sequence[int] = SEEDS,
     margin: float = 0.02,
     on_progress: Callable[[int, int, str], None] | None = None,

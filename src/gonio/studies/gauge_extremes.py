@@ -24,11 +24,12 @@ from gonio.studies.centred_logits import correlations
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+EPS = float(np.finfo(float).eps)
 STRETCH = 1e4  # how many times longer rows are along the split than across it
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class EquivalentForm:
     """An equivalent form of some rows: rows @ M.T + v, with M of full rank on their differences."""
 
     M: Float[np.ndarray, "dim dim"]
@@ -44,10 +45,12 @@ def correlation(X: np.ndarray, Y: np.ndarray) -> float:
     return pearson(correlations(X)[upper], correlations(Y)[upper])
 
 
-def split_one(W: np.ndarray, V: np.ndarray) -> tuple[Form, Form, int] | None:
+def split_one(W: np.ndarray, V: np.ndarray) -> tuple[EquivalentForm, EquivalentForm, int] | None:
     """Forms of both heads in which one label lies opposite all others; None where none is found to win in both.
 
-    A label's own direction among whitened rows is tried as the input at which it wins.
+    A label's own direction among whitened rows is tried as the input at which it wins; by more than rounding.
+
+    Claims: GONIO.split
     """
     both = [_own_wins(X) for X in (W, V)]
     shared = np.flatnonzero((both[0][1] > 0) & (both[1][1] > 0))
@@ -59,11 +62,13 @@ def split_one(W: np.ndarray, V: np.ndarray) -> tuple[Form, Form, int] | None:
         x = directions[label] / np.linalg.norm(directions[label])
         scores = X @ x
         rest = np.delete(scores, label).max()
+        if scores[label] - rest <= 8 * X.shape[1] * EPS * np.linalg.norm(X, axis=1).max():
+            return None  # rounding could have made this win
         middle = (scores[label] + rest) / 2
         size = np.linalg.norm(X - X.mean(axis=0), axis=1).max() / max(scores[label] - rest, 1e-300)
         stretch = STRETCH * size
         M = np.eye(X.shape[1]) + (stretch - 1) * np.outer(x, x)
-        forms.append(Form(M, -M @ (X.mean(axis=0) + (middle - X.mean(axis=0) @ x) * x)))
+        forms.append(EquivalentForm(M, -M @ (X.mean(axis=0) + (middle - X.mean(axis=0) @ x) * x)))
     return forms[0], forms[1], label
 
 
@@ -80,9 +85,11 @@ def _own_wins(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return directions, own - P.max(axis=0)
 
 
-def lowest(W: np.ndarray, V: np.ndarray, *, steps: int = 60, translate: bool = True) -> tuple[float, Form, Form]:
+def lowest(
+    W: np.ndarray, V: np.ndarray, *, steps: int = 60, translate: bool = True
+) -> tuple[float, EquivalentForm, EquivalentForm]:
     """The lowest r found over forms of both heads, with the forms; `translate` False: no offset is free (sigmoid)."""
-    best: tuple[float, Form, Form] | None = None
+    best: tuple[float, EquivalentForm, EquivalentForm] | None = None
     for whiten in (False, True):
         found = _descend(W, V, steps, translate, whiten)
         if best is None or found[0] < best[0]:
@@ -91,7 +98,9 @@ def lowest(W: np.ndarray, V: np.ndarray, *, steps: int = 60, translate: bool = T
     return best
 
 
-def _descend(W: np.ndarray, V: np.ndarray, steps: int, translate: bool, whiten: bool) -> tuple[float, Form, Form]:
+def _descend(
+    W: np.ndarray, V: np.ndarray, steps: int, translate: bool, whiten: bool
+) -> tuple[float, EquivalentForm, EquivalentForm]:
     from scipy.optimize import minimize
 
     bases = [_basis(X, translate) for X in (W, V)]
@@ -124,9 +133,9 @@ def _descend(W: np.ndarray, V: np.ndarray, steps: int, translate: bool, whiten: 
     forms = []
     for (_, root, mean), (M, v) in zip(bases, parts(found.x), strict=True):
         inner = M @ np.linalg.inv(root)
-        forms.append(Form(inner, v - (inner @ mean if translate else 0)))
+        forms.append(EquivalentForm(inner, v - (inner @ mean if translate else 0)))
     ends = [f.apply(X @ _axes(X, translate)) for f, X in zip(forms, (W, V), strict=True)]
-    forms = [Form(f.M @ _axes(X, translate).T, f.v) for f, X in zip(forms, (W, V), strict=True)]
+    forms = [EquivalentForm(f.M @ _axes(X, translate).T, f.v) for f, X in zip(forms, (W, V), strict=True)]
     return correlation(*ends), forms[0], forms[1]
 
 
