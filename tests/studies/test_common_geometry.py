@@ -77,9 +77,14 @@ def test_the_lowest_found_is_reached_by_its_forms_and_lies_below_the_start():
     low, form_a, form_b = lowest(W, V, steps=40)
     assert low < correlation(W, V) - 0.5
     assert correlation(form_a.apply(W), form_b.apply(V)) == pytest.approx(low, abs=1e-6)
-    kept, form_a, form_b = lowest(W, V, steps=20, translate=False)
+    kept, form_a, form_b = lowest(W, V, steps=20, translate=(False, False))
     assert correlation(form_a.apply(W), form_b.apply(V)) == pytest.approx(kept, abs=1e-6)
     assert np.allclose(form_a.v, 0)
+    moved, form_a, form_b = lowest(W, V, steps=20, translate=(True, False), linear=(False, True))
+    C = W - W.mean(axis=0)
+    assert np.allclose(C @ form_a.M.T @ form_a.M @ C.T, C @ C.T)  # beside a rotation only an offset is free
+    assert np.allclose(form_b.v, 0)
+    assert correlation(form_a.apply(W), form_b.apply(V)) == pytest.approx(moved, abs=1e-6)
 
 
 def test_one_model_in_two_forms_agrees_by_its_logits_and_not_by_its_cosines():

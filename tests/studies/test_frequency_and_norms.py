@@ -41,7 +41,7 @@ def test_planted_growth_is_found_and_stays_in_every_form_and_none_is_not():
 def test_longer_rare_words_are_told_against_the_source():
     head, f, _ = made(grow=-0.5)
     r = frequency_and_norms(head, rows_of_words(head), f)
-    assert "longer rows are rarer words" in r.against
+    assert "longer rows are rarer here" in r.against
     assert "without states" in r.verdict
 
 

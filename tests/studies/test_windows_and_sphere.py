@@ -31,7 +31,7 @@ def test_where_it_is_wide_everything_is_possible_and_where_narrow_not():
     r = windows_as_label_sets(TEXT, dims=(2, 12), words=(12,), sets=15, epochs=3)
     assert r["12 words, 12 dimensions: random"].value == 1
     assert r["12 words, 2 dimensions: random"].value < 0.5
-    assert "every window, seen or random, is possible for 12 words, 12 dimensions" in r.against
+    assert "every window asked, seen or random, is possible for 12 words, 12 dimensions" in r.against
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def frequency(said, against, n):
     if spread is not None:
         assert ("What survives" in said) == (clear(spread, 0, 1) or clear(spread, 0, -1))
     slope = n.get("slope of cosine on frequency")
-    assert ("rarer words" in against) == clear(n["norm and frequency"], 0, -1)
+    assert ("rarer here" in against) == clear(n["norm and frequency"], 0, -1)
     assert ("the cosine rises" in against) == bool(slope and clear(slope, 0, 1))
 
 

@@ -89,8 +89,8 @@ def verdict(n: dict[str, Measured]) -> str:
     stored = n["stored cosines"]
     said = f"Stored cosines correlate by {stored.words()}"
     if "lowest found" in n:
-        top = "1 (proven, approached)" if "supremum" in n else "an unknown height"
-        said += f"; equivalent forms of the two run from {n['lowest found'].words()} to {top}, so the number is no fact"
+        top = " to 1 (proven, approached)" if "supremum" in n else " on"
+        said += f"; equivalent forms of the two run from {n['lowest found'].words()}{top}, so the number is no fact"
     else:
         said += "; no equivalent form of these tables that moves it is known"
     if "logits" not in n:
@@ -128,19 +128,19 @@ def _compared(name: str, A: np.ndarray, B: np.ndarray, held: list[np.ndarray], r
 
 
 def _reach(W: np.ndarray, V: np.ndarray, a: Head, b: Head, steps: int) -> list[Measured]:
-    """How high and low equivalent forms make it; nothing where a head has no gauge that is known to move cosines."""
+    """How high and low equivalent forms make it; nothing where no gauge that moves cosines is known of either head."""
     kinds = [gauge_of(h).kinds for h in (a, b)]
-    if not all(Linear in k for k in kinds):
+    linear, translate = (tuple(kind in k for k in kinds) for kind in (Linear, Translation))
+    if not any(linear) and not any(translate):
         return []
-    translate = all(Translation in k for k in kinds)
     out = []
-    split = split_one(W, V) if translate else None
+    split = split_one(W, V) if all(linear) and all(translate) else None
     if split is not None:
         shown = correlation(split[0].apply(W), split[1].apply(V))
         name = a.labels[split[2]] if a.named and len(W) == len(a) else f"label {split[2]} of those drawn"
         out.append(Measured("supremum", 1.0, how=f"proven: {name} can win in both"))
         out.append(Measured("highest form shown", shown))
-    low, form_a, form_b = lowest(W, V, steps=steps, translate=translate)
+    low, form_a, form_b = lowest(W, V, steps=steps, translate=translate, linear=linear)
     worst = max(np.linalg.cond(f.M) for f in (form_a, form_b))
     out.append(Measured("lowest found", low, how=f"{steps} steps of L-BFGS; condition of the maps at most {worst:.1e}"))
     return out

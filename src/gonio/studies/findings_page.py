@@ -37,8 +37,8 @@ TOLD = {
     ),
     "runs": (
         "Does the ambiguity arise in deep models?",
-        "One network with two hidden layers, six ways of training, three seeds each. Pairs are of two seeds; within a "
-        "way, or of any two ways, they predict equally well.",
+        "One network with two hidden layers, six ways of training, three seeds each. Only runs of two seeds that "
+        "predict equally well are compared, within one way and across ways.",
     ),
     "frequency": (
         "Frequency and norms",
@@ -57,7 +57,7 @@ TOLD = {
     "plausible": (
         "Possible, plausible, seen",
         "Plausible is within an ellipsoid fitted to half of the states and sized by a quarter; its coverage is counted "
-        "on the rest. The hull of the states holds next to no held-out state, so it is no outer set.",
+        "on the rest. The hull of the states leaves out most held-out states, so it is no outer set.",
     ),
     "downstream": (
         "Retrieval downstream",

@@ -39,6 +39,7 @@ def frequency_and_norms(
     judged: Sequence[tuple[str, str, float]] = (),
     informative: Mapping[str, float] | None = None,
     name: str = "the table given",
+    what: str = "words",
     seed: int = 0,
 ) -> StudyResult:
     """Norms, spreads and cosines against frequency, people's judgements held, with what equivalent forms make of it.
@@ -50,6 +51,7 @@ def frequency_and_norms(
     states : what reaches the head; without them nothing that no form moves can be told
     judged : pairs of words with people's judgement of them (larger: more alike)
     informative : words to how much they tell (tf-idf)
+    what : what the rows stand for, in words
     """
     rng = np.random.default_rng(seed)
     words = [w for w in rows if w in frequency]
@@ -75,11 +77,11 @@ def frequency_and_norms(
     return StudyResult(
         "frequency",
         QUESTION,
-        f"{name}: {len(words):,} words",
+        f"{name}: {len(words):,} {what}",
         tuple(found),
         verdict(numbers),
         against(numbers),
-        "Words that are one token only. Zhou et al. measured contextual vectors of BERT, this a table of rows.",
+        "Rows of whole words or texts only. Zhou et al. measured contextual vectors of BERT, this a table of rows.",
         seed,
     )
 
@@ -96,8 +98,8 @@ def verdict(n: dict[str, Measured]) -> str:
     if spread is None:
         return f"{said}; without states nothing that no form moves can be told."
     if spread.above(0) or spread.below(0):
-        return f"{said}. What survives: how much a word's logit varies goes with frequency by {spread.words(2)}."
-    return f"{said}. Of it nothing is shown to survive: how much a word's logit varies has {spread.words(2)}."
+        return f"{said}. What survives: how much a label's logit varies goes with frequency by {spread.words(2)}."
+    return f"{said}. Of it nothing is shown to survive: how much a label's logit varies has {spread.words(2)}."
 
 
 def against(n: dict[str, Measured]) -> str:
@@ -105,7 +107,7 @@ def against(n: dict[str, Measured]) -> str:
     out = []
     stored, slope = n["norm and frequency"], n.get("slope of cosine on frequency")
     if stored.below(0):
-        out.append(f"longer rows are rarer words here ({stored.words(2)}); Zhou et al. found norms rise with frequency")
+        out.append(f"longer rows are rarer here ({stored.words(2)}); Zhou et al. found norms rise with frequency")
     if slope is not None and slope.above(0):
         out.append(f"the cosine rises with frequency ({slope.words()}); Zhou et al. found it to fall")
     return "; ".join(out) + "." if out else ""

@@ -86,12 +86,21 @@ def _own_wins(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lowest(
-    W: np.ndarray, V: np.ndarray, *, steps: int = 60, translate: bool = True
+    W: np.ndarray,
+    V: np.ndarray,
+    *,
+    steps: int = 60,
+    translate: tuple[bool, bool] = (True, True),
+    linear: tuple[bool, bool] = (True, True),
 ) -> tuple[float, EquivalentForm, EquivalentForm]:
-    """The lowest r found over forms of both heads, with the forms; `translate` False: no offset is free (sigmoid)."""
+    """The lowest r found over forms of both heads, with the forms.
+
+    `translate`, `linear`: whether an offset and an invertible map of each head are free; of a sigmoid head no offset
+    is, of an input table perhaps nothing else.
+    """
     best: tuple[float, EquivalentForm, EquivalentForm] | None = None
-    for whiten in (False, True):
-        found = _descend(W, V, steps, translate, whiten)
+    for whiten in (False, True) if all(linear) else (False,):
+        found = _descend(W, V, steps, translate, linear, whiten)
         if best is None or found[0] < best[0]:
             best = found
     assert best is not None
@@ -99,43 +108,39 @@ def lowest(
 
 
 def _descend(
-    W: np.ndarray, V: np.ndarray, steps: int, translate: bool, whiten: bool
+    W: np.ndarray, V: np.ndarray, steps: int, translate: tuple[bool, bool], linear: tuple[bool, bool], whiten: bool
 ) -> tuple[float, EquivalentForm, EquivalentForm]:
     from scipy.optimize import minimize
 
-    bases = [_basis(X, translate) for X in (W, V)]
-    start, cuts = [], []
+    bases = [_basis(X, t) for X, t in zip((W, V), translate, strict=True)]
+    start = []
     for B, root, mean in bases:
-        M = np.eye(B.shape[1]) if whiten else root
-        v = np.zeros(B.shape[1]) if whiten else mean
-        start += [M.ravel(), v] if translate else [M.ravel()]
-        cuts.append(B.shape[1])
+        start += [np.eye(B.shape[1]).ravel(), 0 * mean] if whiten else [root.ravel(), mean]
 
     def parts(p: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         out, at = [], 0
-        for r in cuts:
-            M = p[at : at + r * r].reshape(r, r)
-            at += r * r
-            v = p[at : at + r] if translate else np.zeros(r)
-            at += r if translate else 0
-            out.append((M, v))
+        for B, _, _ in bases:
+            r = B.shape[1]
+            out.append((p[at : at + r * r].reshape(r, r), p[at + r * r : at + r * r + r]))
+            at += r * r + r
         return out
 
     def value(p: np.ndarray) -> tuple[float, np.ndarray]:
         rows = [B @ M.T + v for (B, _, _), (M, v) in zip(bases, parts(p), strict=True)]
         r, grads = correlation_and_gradient(*rows)
         flat = []
-        for (B, _, _), G in zip(bases, grads, strict=True):
-            flat += [(G.T @ B).ravel(), G.sum(axis=0)] if translate else [(G.T @ B).ravel()]
+        for k, ((B, _, _), G) in enumerate(zip(bases, grads, strict=True)):
+            # What is not free has no slope, so the descent never moves it.
+            flat += [linear[k] * (G.T @ B).ravel(), translate[k] * G.sum(axis=0)]
         return r, np.concatenate(flat)
 
     found = minimize(value, np.concatenate(start), jac=True, method="L-BFGS-B", options={"maxiter": steps})
-    forms = []
-    for (_, root, mean), (M, v) in zip(bases, parts(found.x), strict=True):
+    forms, ends = [], []
+    for k, ((_, root, mean), (M, v), X) in enumerate(zip(bases, parts(found.x), (W, V), strict=True)):
+        axes = _axes(X, translate[k])
         inner = M @ np.linalg.inv(root)
-        forms.append(EquivalentForm(inner, v - (inner @ mean if translate else 0)))
-    ends = [f.apply(X @ _axes(X, translate)) for f, X in zip(forms, (W, V), strict=True)]
-    forms = [EquivalentForm(f.M @ _axes(X, translate).T, f.v) for f, X in zip(forms, (W, V), strict=True)]
+        forms.append(EquivalentForm(inner @ axes.T, v - inner @ mean))
+        ends.append(forms[-1].apply(X))
     return correlation(*ends), forms[0], forms[1]
 
 

@@ -126,7 +126,7 @@ def _sentences(often: dict[str, float]) -> Iterator[StudyResult]:
     head = Head(vectors["mean"], link="cosine", labels=texts)
     judged = [(a, b, float(s)) for a, b, s in zip(*pairs, strict=True)]
     rows = {t: i for i, t in enumerate(texts)}
-    yield _frequency.frequency_and_norms(head, rows, mean, judged=judged, name="MiniLM's sentences of STS-B")
+    yield _frequency.frequency_and_norms(head, rows, mean, judged=judged, name="MiniLM", what="sentences of STS-B")
 
 
 def failures(report: Report) -> Iterator[StudyResult]:

@@ -94,8 +94,8 @@ def against(n: dict[str, Measured]) -> str:
     if not wide:
         return ""
     return (
-        f"that a sigmoid head has impossible label sets says nothing of word2vec where it is wide: every window, seen "
-        f"or random, is possible for {wide[-1]}."
+        f"that a sigmoid head has impossible label sets says nothing of word2vec where it is wide: every window "
+        f"asked, seen or random, is possible for {wide[-1]}."
     )
 
 
