@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-ROW, GROUP, WIDE, LEFT, RIGHT = 19, 30, 760, 330, 110
+ROW, GROUP, WIDE, LEFT, RIGHT = 19, 30, 880, 440, 130
 COLOURS = ("#1f6f8b", "#c0392b", "#7a5195", "#666666")
 
 
