@@ -68,8 +68,8 @@ def common_geometry(
                 f"study geometry: {len(states[0]):,} and {len(states[1]):,} states were given; "
                 "the same inputs are needed in both."
             )
-        logit = [correlations(logit_coordinates(h, F, k)) for h, F, k in ((a, states[0], i), (b, states[1], j))]
-        found += _compared("logits", *logit, held, rng)
+        first, second = (correlations(logit_coordinates(h, F, k)) for h, F, k in ((a, states[0], i), (b, states[1], j)))
+        found += _compared("logits", first, second, held, rng)
     numbers = {m.name: m for m in found}
     return StudyResult(
         "geometry",
@@ -130,7 +130,7 @@ def _compared(name: str, A: np.ndarray, B: np.ndarray, held: list[np.ndarray], r
 def _reach(W: np.ndarray, V: np.ndarray, a: Head, b: Head, steps: int) -> list[Measured]:
     """How high and low equivalent forms make it; nothing where no gauge that moves cosines is known of either head."""
     kinds = [gauge_of(h).kinds for h in (a, b)]
-    linear, translate = (tuple(kind in k for k in kinds) for kind in (Linear, Translation))
+    linear, translate = ((kind in kinds[0], kind in kinds[1]) for kind in (Linear, Translation))
     if not any(linear) and not any(translate):
         return []
     out = []

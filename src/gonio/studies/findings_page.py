@@ -61,8 +61,8 @@ TOLD = {
     ),
     "downstream": (
         "Retrieval downstream",
-        "The whole tables, with MovieLens, STS-B and clusters, are in [what_helps.md](what_helps.md). MiniLM reads there "
-        "the first 256 tokens of an abstract, here 512, so the numbers differ a little.",
+        "The whole tables, with MovieLens, STS-B and clusters, are in [what_helps.md](what_helps.md). MiniLM reads "
+        "there the first 256 tokens of an abstract, here 512, so the numbers differ a little.",
     ),
     "sphere": (
         "The sphere's view",

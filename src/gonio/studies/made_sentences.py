@@ -10,7 +10,7 @@ function words   a sentence with all its content words but the last taken out
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 AUXILIARIES = tuple("is are was were will can could would should has have had must may".split())  # noqa: SIM905
@@ -84,7 +84,7 @@ def mostly_function_words(sentence: str) -> str | None:
 
 
 def triples(
-    first: Sequence[str], second: Sequence[str], scores: Sequence[float], *, least: float = 4.0, most: int = 300
+    first: Sequence[str], second: Sequence[str], scores: Iterable[float], *, least: float = 4.0, most: int = 300
 ) -> dict[str, list[Triple]]:
     """Triples of the first four kinds; what ought to be near is the pair's other sentence, judged `least` or more.
 

@@ -167,8 +167,10 @@ def downstream(report: Report) -> Iterator[StudyResult]:
     documents, questions = encoded(held[0]), encoded(held[1])
     if documents is None or questions is None:
         return
-    tables = [table_of(x["mean"], ids=[str(i + 1) for i in range(len(x["mean"]))]) for x in (documents, questions)]
-    yield _downstream.downstream(*tables, held[2], gains="exponential", name="Cranfield under MiniLM")
+    corpus, queries = (
+        table_of(x["mean"], ids=[str(i + 1) for i in range(len(x["mean"]))]) for x in (documents, questions)
+    )
+    yield _downstream.downstream(corpus, queries, held[2], gains="exponential", name="Cranfield under MiniLM")
 
 
 def sphere(report: Report) -> Iterator[StudyResult]:

@@ -13,7 +13,7 @@ def digits(seed: int = 0) -> Data:
     """1,797 handwritten digits of 8 x 8, a third held out."""
     from sklearn.datasets import load_digits
 
-    X, y = load_digits(return_X_y=True)
+    X, y = (np.asarray(x) for x in load_digits(return_X_y=True))
     order = np.random.default_rng(seed).permutation(len(X))
     X, Y = X[order] / 16 - 0.3, np.eye(10)[y[order]]
     cut = 2 * len(X) // 3

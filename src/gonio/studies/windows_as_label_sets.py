@@ -34,7 +34,7 @@ def windows_as_label_sets(
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> StudyResult:
     """Shares of observed and of random windows that the trained model can answer, by width and vocabulary."""
-    found, cells = [], []
+    found: list[Measured] = []
     for k, (n, d) in enumerate((n, d) for n in words for d in dims):
         if on_progress is not None:
             on_progress(k, len(words) * len(dims), f"{n} words in {d} dimensions")
@@ -48,11 +48,10 @@ def windows_as_label_sets(
         pair = [_share(f"{n} words, {d} dimensions: {kind}", head.W, some)
                 for kind, some in (("observed", seen), ("random", drawn))]  # fmt: skip
         found += pair
-        cells.append((n, d, *pair))
     return StudyResult(
         "windows",
         QUESTION,
-        f"{name}: vocabularies of {', '.join(map(str, words))} words, {len(seen)} windows of each kind",
+        f"{name}: vocabularies of {', '.join(map(str, words))} words, at most {sets} windows of each kind",
         tuple(found),
         verdict({m.name: m for m in found}),
         against({m.name: m for m in found}),
