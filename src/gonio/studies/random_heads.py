@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-ROUNDS = 3
+ROUNDS = 8
 
 
 def of_one_spectrum(
