@@ -84,3 +84,17 @@ def test_the_page_and_its_pictures_are_those_of_the_record():
     )
     for study, results in RECORD.items():
         assert (DOCS / "pictures" / f"findings-{study}.svg").read_text(encoding="utf-8") == chart(study, results)
+
+
+@pytest.mark.parametrize("study", ORACLES)
+def test_an_oracle_sees_sentences_that_are_not_those_of_the_numbers(study):
+    """Other numbers under the same sentence: every recorded result is refused then."""
+    for said in RECORD[study]:
+        other = json.loads(json.dumps(said))
+        for m in other["measured"]:
+            m["value"] = 1.37 - m["value"]
+            if m["low"] is not None:
+                m["low"], m["high"] = 1.37 - m["high"], 1.37 - m["low"]
+            m["how"] = m["how"].replace("p 0.007", "p 0.5").replace("worse", "better")
+        with pytest.raises(AssertionError):
+            judged(other)

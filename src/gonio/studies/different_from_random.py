@@ -101,8 +101,7 @@ def different_from_random(
         verdict(p, {m.name: m for m in found}, centred),
         limits=(
             "The spectrum, and how much each label's logit varies, are themselves trained: what is matched is not "
-            "shown to be random. Other states would give other numbers."
-            + (FEW.format(n, d) if n - centred <= d else "")
+            "shown to be random. Other states give other numbers." + (FEW.format(n, d) if n - centred <= d else "")
         ),
         seed=seed,
         extra={"p": p, "labels": len(which)},
