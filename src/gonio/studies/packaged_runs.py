@@ -39,6 +39,8 @@ FEW = 60  # labels asked of a head of many: each is proven against all rivals
 def random(report: Report) -> Iterator[StudyResult]:
     for h in real_heads():
         yield _random.different_from_random(h.head, h.F, name=h.name, on_progress=report)
+        if h.name == "g2pM":  # how much hangs on the number of labels
+            yield _random.different_from_random(h.head, h.F, name=h.name, labels=800, on_progress=report)
 
 
 def geometry(report: Report) -> Iterator[StudyResult]:
