@@ -29,8 +29,9 @@ FLOORS = {
     "report": 8,
     "explorer": 8,
     "papers": 9,
-    "cli": 10,
-    "__main__": 11,
+    "studies": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 
 

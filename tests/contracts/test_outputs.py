@@ -38,6 +38,8 @@ HANDED = {
     ("files/write/tensors.py", None),
     ("files/write/checkpoint.py", None),
     ("papers/real.py", None),  # TemporaryDirectory
+    ("studies/fixture_heads.py", "extracted"),  # TemporaryDirectory
+    ("studies/packaged_small_heads.py", "_laid"),  # TemporaryDirectory
     ("report/table.py", "_csv"),
     ("report/table.py", "_json"),
     ("report/table.py", "_parquet"),

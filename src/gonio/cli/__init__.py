@@ -25,6 +25,7 @@ from gonio.cli.reproducing import reproduce
 from gonio.cli.running import alike_inputs, canonicalise, direction, undertrained
 from gonio.cli.similarity import similar
 from gonio.cli.state_files import states
+from gonio.cli.studying import study
 from gonio.core.errors import GonioError
 from gonio.core.unpack_limit import DEFAULT, set_unpack_limit
 from gonio.core.version import __version__
@@ -81,6 +82,6 @@ _ASK = (
     can_label,
     patterns,
 )
-_DO = (states, apply, canonicalise, dial, compare, verify, pad, factors, explore, reproduce)
+_DO = (states, apply, canonicalise, dial, compare, verify, pad, factors, explore, reproduce, study)
 for _command in (*_ASK, *_DO):
     main.add_command(_command)

@@ -67,6 +67,13 @@ class Words(Reads):
         return [*values[:first], *(values[first:] if self.files else ())]
 
 
+class NameAndFiles(Words):
+    """A name, and files that are read behind it; a name that is a file is kept too."""
+
+    def words(self, values: tuple[str, ...], given: Given) -> Iterable[str]:
+        return values
+
+
 class Writes(click.ParamType):
     """A file that is written; '-' is the terminal."""
 
