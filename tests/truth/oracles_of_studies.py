@@ -157,6 +157,7 @@ def downstream(said, against, n):
 def sphere(said, against, n):
     even, if_even = n["evenness"]["value"], n["evenness of as many even vectors"]["value"]
     assert ("far from even" in said) == (even < if_even / 2)
+    assert ("nearly even" in said) == (even > 0.8 * if_even)
     angle, cone = n["angle of plain mean and mean direction"], n["95 % cone of the mean direction"]["value"]
     assert ("Lengths matter:" in said) == clear(angle, cone, 1)
     m = n["length and cosine to the mean"]

@@ -89,7 +89,7 @@ def verdict(n: dict[str, Measured]) -> str:
     law, even = n["evenness"].value, n["evenness of as many even vectors"].value
     far = law < even / 2
     said = f"The concentration is {k.words(1)}, but " if far else f"The concentration is {k.words(1)}, and "
-    how = "far from even" if far else "nearly even"
+    how = "far from even" if far else "nearly even" if law > 0.8 * even else "not quite even"
     said += f"the spread around the mean is {how} (evenness {law:.2f}, {even:.2f} if it were even). "
     if angle.above(cone.value):
         return f"{said}Lengths matter: the plain mean lies {angle.value:.1f} degrees off the sphere's."
