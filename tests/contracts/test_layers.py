@@ -28,6 +28,8 @@ FLOORS = {
     "findings": 7,
     "report": 8,
     "explorer": 8,
+    "testing": 8,
+    "pytest_plugin": 9,
     "papers": 9,
     "cli": 10,
     "__main__": 11,
