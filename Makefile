@@ -53,6 +53,17 @@ CHECK_WITH ?= $(PYTHON)
 package: .venv-package/tools
 	.venv-package/bin/python tools/check_package.py --python $(CHECK_WITH)
 
+# The site, built strictly and offline into site/; the reports of the atlas are on it where `make atlas` has made them.
+docs: .venv/core .venv-docs/tools
+	@mkdir -p build/site
+	@$(BIN)/python -m gonio explore --html build/site/explore.html --no-open
+	NO_MKDOCS_2_WARNING=1 SOURCE_DATE_EPOCH=0 .venv-docs/bin/python -m mkdocs build --strict --quiet
+	.venv-docs/bin/python tools/check_site.py site
+
+# The audits of real models on the site: docs/atlas/index.json and its proofs, and the reports in build/atlas.
+atlas: .venv/core fixtures
+	$(BIN)/python tools/atlas.py
+
 # A package that cannot be had (no network) is named; the tests that need it then skip, saying so.
 fixtures: .venv/core
 	@mkdir -p fixtures
@@ -87,6 +98,11 @@ fixtures: .venv/core
 .venv-package/tools: pyproject.toml
 	$(PYTHON) -m venv .venv-package
 	.venv-package/bin/python -m pip --disable-pip-version-check install -q $$($(PYTHON) tools/pinned.py package)
+	@touch $@
+
+.venv-docs/tools: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip --disable-pip-version-check install -q $$($(PYTHON) tools/pinned.py docs)
 	@touch $@
 
 .venv/lint: .venv/test

@@ -5,6 +5,7 @@ A claim kind without an oracle fails the suite: see `ORACLES`.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
