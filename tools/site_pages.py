@@ -115,20 +115,17 @@ def number(value: Any) -> str:
 def atlas_index() -> str:
     """The table of all models."""
     columns = ("never", "twins", "undertrained", "hubs", "undecided")
-    head = (
-        "| model | what | link | labels | "
-        + " | ".join(columns)
-        + " |\n|---|---|---|---:"
-        + "|---:" * len(columns)
-        + "|\n"
-    )
+    head = f"| model | link | labels | {' | '.join(columns)} | what |\n|---|---|---:{'|---:' * len(columns)}|---|\n"
     rows = "".join(
-        f"| [{r['name']}]({r['name']}.md) | {r['what']} | {r['link']} | {r['labels']:,} | "
-        + " | ".join(number(r[c]) for c in columns)
-        + " |\n"
+        f"| [{r['name']}]({r['name']}.md) | {r['link']} | {r['labels']:,} | "
+        f"{' | '.join(number(r[c]) for c in columns)} | {r['what']} |\n"
         for r in atlas()
     )
-    return f"""# Atlas
+    return f"""---
+hide: [navigation, toc]
+---
+
+# Atlas
 
 Audits of real models that lie inside published packages, without any input of theirs: what their last layer says by itself.
 `make atlas` makes them again; a test compares every number here with a new run. Each page has the proofs that it rests on.
@@ -147,7 +144,6 @@ def atlas_page(r: dict[str, Any]) -> str:
         "what": r["what"],
         "package": f"`{r['package']}`" + (f", `{r['member']}`" if r["member"] else ""),
         "head": f"{r['labels']:,} labels x {r['dim']}, link {r['link']}" + (f", {r['inputs']}" if r["inputs"] else ""),
-        "digest": f"`{r['digest']}`",
         "never win": number(r["never"]),
         "undecided": number(r["undecided"]),
         "share a row": number(r["twins"]),
@@ -156,17 +152,19 @@ def atlas_page(r: dict[str, Any]) -> str:
     }
     if r["proofs"]:
         facts["proofs"] = (
-            f"[{r['proofs']:,} proofs](proofs/{r['name']}.npz) that a label never wins, SHA-256 `{r['proof_sha256']}`: "
-            "`gonio verify MODEL FILE`"
+            f"[{r['proofs']:,} proofs](proofs/{r['name']}.npz) that a label never wins; `gonio verify MODEL FILE`"
         )
     table = "".join(f"| {k} | {v} |\n" for k, v in facts.items())
+    sums = f"Digest of the head, which proofs name: `{r['digest']}`." + (
+        f" SHA-256 of the proofs: `{r['proof_sha256']}`." if r["proofs"] else ""
+    )
     warned = "".join(f"- {plain(w)}\n" for w in r["warnings"]) or "Nothing that is worth acting on.\n"
     told = (
         f"[Open the report alone]({report}).\n\n{frame(report, r['name'])}"
         if there
         else (f"`make atlas` writes the report; this site was built without it. Remake it: `{r['command']}`.")
     )
-    return f"# {r['name']}\n\n| | |\n|---|---|\n{table}\n## Worth acting on\n\n{warned}\n## The report\n\n{told}\n"
+    return f"---\nhide: [navigation, toc]\n---\n\n# {r['name']}\n\n[All models](index.md)\n\n| | |\n|---|---|\n{table}\n{sums}\n\n## Worth acting on\n\n{warned}\n## The report\n\n{told}\n"
 
 
 def plain(text: str) -> str:
