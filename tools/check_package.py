@@ -20,8 +20,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MADE = """
-import numpy as np
+MADE = """import numpy as np
 rng = np.random.default_rng(0)
 W = rng.normal(size=(40, 4))
 W[7] = W[[1, 2, 3]].mean(axis=0)
@@ -139,7 +138,10 @@ def run(command: list, *, code: int = 0, **options) -> str:
     begun = time.monotonic()
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)  # noqa: S603
     told = done.stdout + done.stderr
-    print(f"{time.monotonic() - begun:6.1f} s  {' '.join(Path(str(c)).name[:40] for c in command[:5])}", flush=True)
+    print(
+        f"{time.monotonic() - begun:6.1f} s  {' '.join(Path(str(c)).name.split(chr(10))[0] for c in command[:5])}",
+        flush=True,
+    )
     must(done.returncode == code, f"{' '.join(map(str, command))} ended with {done.returncode}:\n{told}")
     return told
 
