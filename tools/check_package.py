@@ -102,6 +102,8 @@ def read_only(python: Path, venv: Path, cwd: Path, home: Path) -> None:
         use(python, cwd, USES, env=env, preexec_fn=no_override)
         must(not [*venv.rglob("*.nbi")], "compiled code went into a read-only site-packages")
         must(bool([*home.rglob("*.nbi")]), "compiled code was kept nowhere")
+        beside = {p.name for p in home.iterdir()} - {".cache"}
+        must(not beside, f"the commands left {beside} in the home folder")
         lost = env | {"HOME": str(place_without_write(home))}
         use(python, cwd, USES[2:3], env=lost, preexec_fn=no_override)
     finally:

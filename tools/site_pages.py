@@ -19,6 +19,28 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC, BUILT = ROOT / "src" / "gonio", ROOT / "build"
 ROOMS = ("testing", "similarity", "remedies", "factors", "diagnostics", "embeddings")
 PLAY = "ideas/explore.html"
+FIGURES = {  # by page: the state of the explorer that it shows, and what to do there
+    "gauge.md": (
+        "step=softmax&cos=-0.9",
+        "Drag the cosine of the two labels: the rows move, no region and no probability does.",
+    ),
+    "ideas/links.md": (
+        "step=sigmoid&how=map&cos=-0.4",
+        "The same rows as a multi-label head: a map of rows and inputs moves the cosine, no label set.",
+    ),
+    "regions.md": (
+        "step=length&length=0.6",
+        "Lengthen and shorten label 3: its cosines stay, and below length 3.54 it can never win.",
+    ),
+    "proofs.md": (
+        "step=length&length=0.6",
+        "Label 3 is inside the hull of its neighbours: a mean of them is never below it. Lengthen it until it is not.",
+    ),
+    "patterns.md": (
+        "step=ranking&scene=1",
+        "Every line is a tie of two labels; every cell between lines is a ranking.",
+    ),
+}
 
 
 def on_config(config: Any) -> Any:
@@ -40,6 +62,17 @@ def on_files(files: Any, config: Any) -> Any:
     for place, path in shown().items():
         files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put a live figure under the first words of the pages that have one."""
+    place = page.file.src_uri
+    if place not in FIGURES or PLAY not in shown():
+        return markdown
+    state, words = FIGURES[place]
+    address = f"{'' if place.startswith('ideas/') else 'ideas/'}explore.html#{state}"
+    title, first, rest = [*markdown.split("\n\n", 2), "", ""][:3]
+    return f"{title}\n\n{first}\n\n{frame(address, words)}\n\n*{words}*\n\n{rest}"
 
 
 def on_post_build(config: Any) -> None:

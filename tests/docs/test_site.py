@@ -45,6 +45,16 @@ def test_every_page_of_the_navigation_is_written_or_made_or_announced():
     assert written <= named | made, "a page that nothing leads to: give it a place in mkdocs.yml"
 
 
+def test_every_live_figure_stands_on_a_page_and_shows_a_step_of_the_explorer():
+    from gonio.explorer.steps import steps
+
+    keys = {s["key"] for s in steps()}
+    for place, (state, words) in site_pages.FIGURES.items():
+        assert (ROOT / "docs" / place).exists()
+        assert re.match(r"step=(\w+)", state)[1] in keys
+        assert words.endswith(".")
+
+
 def test_no_address_of_the_outside_is_in_the_configuration():
     for name in (
         "mkdocs.yml",
