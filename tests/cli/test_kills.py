@@ -13,6 +13,7 @@ import time
 import warnings
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import click
 import numpy as np
@@ -31,6 +32,10 @@ OLD = b"the result of an earlier run"
 
 def is_json(path):
     json.loads(path.read_bytes())
+
+
+def is_xml(path: Path) -> None:
+    assert ElementTree.parse(path).getroot().tag == "testsuite"
 
 
 def is_page(path):
@@ -80,6 +85,7 @@ CASES = {
     "audit --json": ([M], is_json),
     "audit --html": ([M], is_page),
     "audit --csv": (FACTORS, is_table),
+    "audit --junit": ([M], is_xml),
     "alike --json": ([M, "a", "b"], is_json),
     "similar --json": ([M, "a"], is_json),
     "similar --csv": ([M, "a"], is_table),
@@ -123,6 +129,7 @@ CASES = {
     "alike-inputs --csv": ([M, "--embeddings", "u.npy"], is_table),
     "check --json": (["t.npy"], is_json),
     "check --html": (["t.npy"], is_page),
+    "check --junit": (["t.npy"], is_xml),
     "apply --json": (["r.npz", "t.npy", "applied.npy"], is_json),
     "reproduce --out": (["zhou-2022"], is_json),
     "reproduce --json": (["grivas-2024"], is_json),

@@ -86,3 +86,18 @@ def test_the_second_verifier_reads_the_same_groups():
     for (_, kind, names), group in zip(tool.GROUPS, GROUPS, strict=True):
         assert set(names.split()) <= set(group.columns)
         assert kind in ("undecided", "open") or set(names.split()) == set(group.columns)
+
+
+def test_the_page_tells_everything_that_the_second_verifier_reads():
+    """It was written from the page alone, so whatever name of a file it knows stands there."""
+    for kind, parts in tool.INPUTS.items():
+        assert kind in PAGE
+        for part in parts.split():
+            assert f"`inputs_{part}`" in PAGE
+    source = (Path(__file__).parents[2] / "tools" / "check_proof.py").read_text(encoding="utf-8")
+    for name in ("format", "W", "link", "inputs", "bias", "softcap", "order", "head", "gonio head 1", "gonio proof 2"):
+        assert f'"{name}"' in source
+        assert f"`{name}`" in PAGE, name
+    assert "imports nothing of gonio" in PAGE
+    assert "import gonio" not in source
+    assert "numpy" not in source.replace("no numpy", "")

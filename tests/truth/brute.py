@@ -97,3 +97,10 @@ def orders(W: np.ndarray, b: np.ndarray, seed: int = 0, draws: int = 200_000) ->
 def projected_back(t: Truth) -> np.ndarray:
     z = t.users @ t.W.T + t.bias()
     return cosines(z.T)
+
+
+def nearest(C: np.ndarray, k: int) -> dict[int, list[int]]:
+    """The k columns of largest value of each row but itself, by a plain sort."""
+    C = np.where(np.isnan(C), -2, C)
+    np.fill_diagonal(C, -3)
+    return {i: [int(j) for j in np.argsort(-np.round(C[i], 9), kind="stable")[:k]] for i in range(len(C))}

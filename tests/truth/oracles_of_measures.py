@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def lists_agree(t: Truth, f: dict[str, Any]) -> None:
     if t.link == "dot":
         for row in f["data"]["lists"]:
             i = t.index(row["label"])
-            true = _lists(brute.projected_back(t), len(row["instead"]))[i]
+            true = brute.nearest(brute.projected_back(t), len(row["instead"]))[i]
             assert len(set(map(t.index, row["instead"])) - set(true)) <= 1  # equal rows may change places
 
 
@@ -161,7 +162,8 @@ def similar_items(t: Truth, f: dict[str, Any]) -> None:
     assert ("arbitrary" in f["says"]) == (t.trained == "product")
     k = round(numbers(re.search(r"each item's (\d+) nearest", f["says"])[1])[0])
     kept = [
-        len(set(_lists(brute.cosines(t.W), k)[i]) & set(_lists(brute.projected_back(t), k)[i])) / k for i in range(t.n)
+        len(set(brute.nearest(brute.cosines(t.W), k)[i]) & set(brute.nearest(brute.projected_back(t), k)[i])) / k
+        for i in range(t.n)
     ]
     assert abs(f["data"]["kept"] - np.mean(kept)) < 0.02  # equal items may change places
 

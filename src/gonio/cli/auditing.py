@@ -20,7 +20,7 @@ from gonio.cli.model import (
     reading_options,
     text_of,
 )
-from gonio.cli.output import csv_option, explain_option, json_option, tell
+from gonio.cli.output import csv_option, explain_option, json_option, junit_option, save_junit, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.cli.text import embeddings_of, embeddings_options, typed_again
 from gonio.cli.workers import at_work, workers_options
@@ -52,6 +52,7 @@ from gonio.report.text import printable
 )
 @explain_option
 @json_option
+@junit_option
 @click.option(
     "--fail-on", metavar="KEYS", help="End with code 1 if one of these findings is a warning: never-wins,... or any."
 )
@@ -64,7 +65,7 @@ from gonio.report.text import printable
 @workers_options
 def audit(
     model, link, tensor, labels, inputs, users, items, embeddings, text, split, tokens, feed, html, embed_rows, explain,
-    json_to, fail_on, trained, popularity, top, csv_to, cluster, state, **given
+    json_to, junit, fail_on, trained, popularity, top, csv_to, cluster, state, **given
 ) -> None:  # fmt: skip
     """Ask everything gonio knows about MODEL: what a cosine can tell, what is possible, what to use instead."""
     from gonio.report import audit as report
@@ -85,8 +86,10 @@ def audit(
     if html is not None:
         result.to_html(html, embed_rows=embed_rows)
     text = partial(report.audit, result, explain=explain, page=html or "")
-    if tell(text, result.to_dict, json_to, rows, csv_to) and html is not None:
+    quiet = tell(text, result.to_dict, json_to, rows, csv_to)
+    if quiet and html is not None:
         click.echo(f"  written    {html}", err=True)
+    save_junit(result, junit, keys, quiet=quiet)
     if keys:
         failing: tuple[Finding, ...] = result.failing(keys)
         for f in failing:

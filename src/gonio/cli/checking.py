@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gonio.cli.model import frequencies_of, frequencies_option
-from gonio.cli.output import explain_option, json_option, tell
+from gonio.cli.output import explain_option, json_option, junit_option, save_junit, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.cli.workers import at_work, workers_options
 from gonio.core.progress import Bar
@@ -62,12 +62,13 @@ from gonio.report.text import printable
 @workers_options
 @explain_option
 @json_option
+@junit_option
 @click.option(
     "--fail-on",
     metavar="KEYS",
     help="End with code 1 if one of these findings is a warning: hubs,threshold,... or any.",
 )
-def check(corpus, queries, top, html, cluster, state, explain, json_to, fail_on, frequencies, **options) -> None:
+def check(corpus, queries, top, html, cluster, state, explain, json_to, junit, fail_on, frequencies, **options) -> None:
     """Check a table of embeddings: wrong rows, what a score means, hubs, and, given judgements, what helps.
 
     CORPUS is a .npy, .npz, .parquet, .arrow, .csv, .jsonl or .safetensors file, word vectors, a faiss index, or a
@@ -82,11 +83,10 @@ def check(corpus, queries, top, html, cluster, state, explain, json_to, fail_on,
         result = ask(corpus, queries, k=top, fail_on=keys, on_block=bar, **options)
     if html is not None:
         result.to_html(html)
-    if (
-        tell(lambda: report.check(result, explain=explain, page=html or ""), result.to_dict, json_to)
-        and html is not None
-    ):
+    quiet = tell(lambda: report.check(result, explain=explain, page=html or ""), result.to_dict, json_to)
+    if quiet and html is not None:
         click.echo(f"  written    {html}", err=True)
+    save_junit(result, junit, keys, quiet=quiet)
     failing = result.failing(keys)
     for f in failing:
         click.echo(f"gonio: {f.key}: {printable(f.title)}", err=True)

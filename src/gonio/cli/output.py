@@ -16,6 +16,13 @@ json_option = click.option(
     "--json", "json_to", metavar="FILE", type=Writes(), help="Write the result as JSON; '-' prints it instead of text."
 )
 
+junit_option = click.option(
+    "--junit",
+    metavar="FILE",
+    type=Writes(),
+    help="Write the findings as JUnit XML, for CI to show; those that --fail-on names fail.",
+)
+
 explain_option = click.option("--explain", is_flag=True, help="Also print what each finding means.")
 
 proof_option = click.option(
@@ -74,6 +81,22 @@ def tell(
         if csv_to != "-":
             click.echo(f"  written    {saved}", err=printed)
     return printed
+
+
+def save_junit(result: Any, path: str | None, keys: list[str], *, quiet: bool) -> None:
+    """Write the findings of an audit or a check as JUnit XML, where a file was named."""
+    if path is None:
+        return
+    from gonio.report.junit import junit
+
+    text = junit(result, keys, sum(result.seconds.values()))
+    if path == "-" and quiet:
+        raise GonioError("--junit - and --json - or --csv - both ask for the terminal; give one of them a file.")
+    if path == "-":
+        click.echo(text, nl=False)
+    else:
+        whole_text(path, text, str(click.get_current_context().info_name))
+        click.echo(f"  written    {path}", err=quiet)
 
 
 def save_proofs(head: Any, path: str | None, certificates: Callable[[], Any], *, quiet: bool) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.parallel import spans

@@ -18,10 +18,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from gonio.core import checks
 from gonio.core.blas_pool import BlasPool
+from gonio.core.compiled import njit
 from gonio.core.correlations import spearman
 from gonio.core.errors import GonioError
 from gonio.core.head import Head

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.core.errors import GonioError
 from gonio.core.tasks import run
 from gonio.embeddings.embedding_table import EmbeddingTable, Piece

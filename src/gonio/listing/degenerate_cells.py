@@ -10,8 +10,8 @@ Signs come from the float rows and their running bound; the walk stops where one
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.listing.degenerate_walk import DONE, DOUBT, FULL, UNLUCKY, ClosureWalk, next_set, take_for_zero
 from gonio.listing.elimination import null_vector, solve
 from gonio.listing.generic_walk import ORIGIN, bound_at, largest_of_plane, leaf_coordinates, new_levels

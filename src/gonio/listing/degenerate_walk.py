@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.listing.generic_walk import Levels
 from gonio.listing.kernel_options import INNER, UNIT_ROUNDOFF
 from gonio.listing.modular import eliminate_modulo

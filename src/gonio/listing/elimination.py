@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from gonio.core.compiled import njit
 from gonio.listing.kernel_options import INNER
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.listing.generic_walk import (
     bound_at,
     largest_of_plane,

@@ -27,9 +27,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from gonio.core.compiled import njit
 from gonio.listing.kernel_options import DOUBTFUL, INNER, OPTIONS, UNIT_ROUNDOFF
 from gonio.listing.packed_signs import padded
 

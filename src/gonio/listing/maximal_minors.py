@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.listing.generic_walk import bound_at
 from gonio.listing.kernel_options import INNER, OPTIONS, UNIT_ROUNDOFF
 from gonio.listing.modular import eliminate_modulo, vanishes

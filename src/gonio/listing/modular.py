@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.listing.kernel_options import INNER
 
 if TYPE_CHECKING:

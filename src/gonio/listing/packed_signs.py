@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from gonio.core.compiled import njit
 from gonio.listing.kernel_options import INNER, OPTIONS
 
 ONE = np.uint64(1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gonio.core.compiled import njit
 
 LOWEST = np.float32(-3e38)  # stands for minus infinity where fastmath forbids it
 

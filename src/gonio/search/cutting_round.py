@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.search.kernels import copy, dot, nnls
 
 OPEN, WINS, NEVER, STALLED = 0, 1, 2, 3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.proofs.row_maxima import LOWEST
 
 CHUNK = 64  # entries of a row that are passed over at once where none is large enough

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from gonio.core.blas_pool import BlasPool
+from gonio.core.compiled import njit
 from gonio.core.parallel import spans
 from gonio.search.whitening import WhitenedRows
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.core.parallel import in_threads, spans
 from gonio.core.tasks import run
 from gonio.similarity.best_lists import BestLists, sink

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from gonio.core.compiled import njit
 from gonio.core.correlations import spearman
 from gonio.core.directions import cosines_of
 from gonio.core.errors import GonioError
