@@ -64,7 +64,8 @@ def summary(helps: str) -> list[str]:
     out += [f"| {way} | {' | '.join(c.get(way, '') for c in columns.values())} |" for way in STS_B]
     out += ["", f"{'; '.join(f'{k}: {hows[k]}' for k in columns)}."]
     out += [
-        "An empty cell was not tried, or is a score without the space that k-means needs. Half and all are of the directions that the vectors have.",
+        "An empty cell was not tried, or is a score without the space that k-means needs. "
+        "Half and all are of the directions that the vectors have.",
         "",
     ]
     out += ["| neighbours | kept of 10 |", "|---|---|", *(f"| {k} | {v} |" for k, v in NEIGHBOURS.items()), ""]
