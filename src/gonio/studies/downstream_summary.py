@@ -76,7 +76,7 @@ def _beside_cosine(helps: str, under: str) -> dict[str, str]:
     """The difference and the verdict of each way, from the last two columns of the first table under some words."""
     rest = helps[helps.index(under) :].splitlines()
     start = next(i for i, line in enumerate(rest) if line.startswith("|---"))
-    out = {}
+    out: dict[str, str] = {}
     for line in rest[start + 1 :]:
         if not line.startswith("|"):
             break
@@ -84,7 +84,7 @@ def _beside_cosine(helps: str, under: str) -> dict[str, str]:
         if cells[-1]:
             out[_way(cells[0])] = f"{cells[-2].split(' ')[0]} {cells[-1]}"
     wide = [w for w in out if w.startswith("whitened")]
-    called = dict(zip(wide, ("whitened, half", "whitened, all"), strict=True))
+    called: dict[str, str] = dict(zip(wide, ("whitened, half", "whitened, all"), strict=True))
     return {called.get(k, k): v for k, v in out.items()}
 
 
