@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gonio.core.head import Head
 from gonio.studies import downstream as d
 from gonio.studies.common_bias import against, common_bias, groups_of, matrices, verdict
+from gonio.studies.downstream_summary import NEIGHBOURS, STS_B, summary
 from gonio.studies.kept_arrays import digest_of, kept
 from gonio.studies.study import Measured
 from gonio.studies.tiny_language_models import EIGHT, Setting, TinyModel, numbered, tiny_models
@@ -134,3 +137,17 @@ def test_verdicts_on_ways_follow_what_was_shown():
     )
     assert d.against(v) == "recommended remedies hurt here: whitened, 4 directions."
     assert d.against({"dot": "worse"}) == ""
+
+
+def test_the_summary_has_what_the_page_of_runs_says():
+    helps = (Path(__file__).parents[2] / "docs" / "what_helps.md").read_text(encoding="utf-8")
+    words = " ".join(helps.split())
+    for told in (*NEIGHBOURS.values(), *(x.split(" ")[0] for x in STS_B.values())):
+        assert told in words, told
+    assert "and -0.027, whitened in 192 and 384 directions -0.021 and -0.029 (-0.038 to -0.021): all worse" in words
+    lines = summary(helps)
+    dot = next(x for x in lines if x.startswith("| dot product"))
+    assert dot.startswith("| dot product | -0.155 worse | -0.198 worse | +0.020 better | +0.004 not shown |")
+    white = next(x for x in lines if x.startswith("| whitened, all"))
+    assert white.endswith("| -0.238 worse | -0.128 worse | -0.053 worse |")
+    assert "| without top 4 | -0.020 not shown | -0.015 worse |  |  | -0.135 worse |  |  |" in lines

@@ -7,15 +7,16 @@ import pytest
 
 from gonio.core.errors import GonioError
 from gonio.studies.cosine_failures import against, cosine_failures, verdict
+from gonio.studies.made_roles import acting, exchanged
 from gonio.studies.made_sentences import (
     Triple,
+    abstract_triples,
     mostly_function_words,
     negated,
     renumbered,
-    strengths,
-    swapped,
     triples,
 )
+from gonio.studies.made_strengths import strengths
 from gonio.studies.study import Measured
 
 
@@ -26,9 +27,9 @@ def test_the_rules_make_what_they_say():
     assert renumbered("Two dogs run.") == "Seven dogs run."
     assert renumbered("It cost 12 dollars.") == "It cost 43 dollars."
     assert renumbered("Dogs run.") is None
-    assert swapped("A man is riding a horse.") == "A horse is riding a man."
-    assert swapped("A man is riding a big horse.") is None
-    assert swapped("An ox is pulling the cart.") == "The cart is pulling an ox."
+    assert exchanged("A man is riding a horse.") == "A horse is riding a man."
+    assert exchanged("A man is riding a big horse.") == "A big horse is riding a man."
+    assert exchanged("An ox is pulling the cart.") == "The cart is pulling an ox."
     assert strengths("Two men are fighting.") == ("Some men are fighting.", "All men are fighting.")
     assert strengths("A man is fighting.") is None
     assert (
@@ -36,6 +37,58 @@ def test_the_rules_make_what_they_say():
         == "It is on the with all of the spoons"
     )
     assert mostly_function_words("Dogs run fast.") is None
+
+
+def test_roles_are_exchanged_and_what_no_rule_reads_is_left():
+    assert exchanged("A dog pets a man in a yard.") == "A man pets a dog in a yard."
+    assert exchanged("A ball is kicked by a boy.") == "A boy is kicked by a ball."
+    assert exchanged("A man is eating a slice of pizza.") is None
+    assert exchanged("The man and woman are sitting on a couch.") is None
+    assert exchanged("A man is laughing with a woman.") is None  # the same either way
+    assert exchanged("A man is peeling the potatoes.") is None  # the potatoes is
+    assert acting("the effect of heat on drag is small") == (
+        "the effect on drag of heat is small",
+        "the effect of drag on heat is small",
+    )
+    assert acting("heat flows from the wall to the gas") == (
+        "heat flows to the gas from the wall",
+        "heat flows from the gas to the wall",
+    )
+    assert acting("the drag due to lift is small") == (
+        "the drag caused by lift is small",
+        "the lift due to the drag is small",
+    )
+    assert acting("the effect of yaw on transition from laminar flow") is None
+    assert acting("it rose from two to three") is None
+
+
+def test_strengths_of_words_and_where_they_make_no_sense():
+    assert strengths("Several dogs run.") == ("Some dogs run.", "All dogs run.")
+    assert strengths("it may be small") == ("it might be small", "it must be small")
+    assert strengths("most of the tests failed") == ("some of the tests failed", "all of the tests failed")
+    assert strengths("it is usually small") == ("it is sometimes small", "it is always small")
+    assert strengths("results indicate that it is so") == (
+        "results suggest that it is so",
+        "results prove that it is so",
+    )
+    for odd in (
+        "Two years ago it rained.",
+        "it is not usually small",
+        "the several tests",
+        "in many ways",
+        "Dogs run.",
+    ):
+        assert strengths(odd) is None, odd
+
+
+def test_triples_of_abstracts_are_at_most_so_many_and_each_once():
+    found = abstract_triples(
+        ["the effect of heat on drag"] * 2 + [f"several x{i}s run in {i}" for i in range(9)], most=4
+    )
+    assert len(found["roles in abstracts"]) == 1
+    assert found["strength in abstracts"] == []  # x1s is no word
+    found = abstract_triples([f"it may be {x}" for x in "abcdefg"], most=4)["strength in abstracts"]
+    assert len(found) == len({t.sentence for t in found}) == 4
 
 
 def test_every_number_is_changed_and_no_near_copy_is_the_sentence():

@@ -7,7 +7,8 @@ import pytest
 
 from gonio.core.correlations import spearman
 from gonio.core.head import Head
-from gonio.studies.frequency_and_norms import against, frequency_and_norms, slope_beside_people, tenths, verdict
+from gonio.studies.frequency_and_norms import against, frequency_and_norms, slope_beside_people, verdict
+from gonio.studies.frequency_tenths import beyond_people_words, by_tenths
 from gonio.studies.study import Measured
 from gonio.studies.words import informativeness, rows_of_words, unpack
 from tests.studies.made import equivalent
@@ -67,10 +68,28 @@ def test_slopes_are_those_of_the_regression_and_of_chance():
 def test_tenths_are_those_of_a_sort():
     z, p, people, log2 = judged(0.0)
     z = np.where(log2[p].mean(axis=1) > 0, people, np.random.default_rng(1).normal(size=len(z)))
-    m = tenths("cosine", z, p, people, log2, 0)
+    n = {m.name: m for m in by_tenths("cosine", z, p, people, log2, 0)}
+    assert len(n) == 21
     by = sorted(range(len(z)), key=lambda k: log2[p[k]].mean())
-    assert m.value == pytest.approx(spearman(z[by[-60:]], people[by[-60:]]) - spearman(z[by[:60]], people[by[:60]]))
-    assert m.above(0)
+    first, last = spearman(z[by[:60]], people[by[:60]]), spearman(z[by[-60:]], people[by[-60:]])
+    difference = n["agreement of cosine with people, most frequent minus rarest tenth"]
+    assert difference.value == pytest.approx(last - first)
+    assert difference.above(0)
+    assert n["agreement of cosine with people, tenth 1, the rarest"].value == pytest.approx(first)
+    line = np.poly1d(np.polyfit(people, z, 1))
+    third = [z[k] - line(people[k]) for k in by[120:180]]
+    assert n["cosine beyond people, tenth 3"].value == pytest.approx(np.mean(third))
+    assert n["cosine beyond people, tenth 3"].how == "60 pairs; 499 deals"
+
+
+def test_tenths_that_stand_beyond_people_are_named_and_others_are_not():
+    up = {m.name: m for m in by_tenths("cosine", *judged(0.8), 0)}
+    assert "the cosine lies above it in" in (said := beyond_people_words(up))
+    assert said.endswith("10 and below it in " + said.split("below it in ")[1])
+    assert said.split("below it in ")[1].startswith("1, ")
+    wrong = sum(m.above(0) or m.below(0) for s in range(5) for m in by_tenths("cosine", *judged(0.0, s), 0)[:10])
+    assert wrong <= 8  # 50 tenths of chance, one in twenty of which may stand out
+    assert beyond_people_words({}) == ""
 
 
 def test_sentences_follow_numbers():

@@ -96,6 +96,18 @@ def frequency(said, against, n):
     assert ("without states" in said) == (spread is None)
     if spread is not None:
         assert ("What survives" in said) == (clear(spread, 0, 1) or clear(spread, 0, -1))
+    kinds = [k for k in ("cosine", "logit correlation") if f"{k} beyond people, tenth 3" in n]
+    assert ("by tenths of frequency" in said) == bool(kinds)
+    for kind in kinds:
+        told = re.search(rf"the {kind} (lies|is not)([^;]*?)[;.]", said)[0]
+        tenths = {
+            int(re.search(r"tenth (\d+)", k)[1]): m for k, m in n.items() if k.startswith(f"{kind} beyond people")
+        }
+        assert sorted(tenths) == list(range(1, 11))
+        for side, word in ((1, "above"), (-1, "below")):
+            named = re.search(rf"{word} it in ([\d, ]*\d)", told)
+            listed = [int(x) for x in named[1].split(", ")] if named else []
+            assert listed == [k for k in range(1, 11) if clear(tenths[k], 0, side)]
     slope = n.get("slope of cosine on frequency")
     assert ("rarer here" in against) == clear(n["norm and frequency"], 0, -1)
     assert ("the cosine rises" in against) == bool(slope and clear(slope, 0, 1))

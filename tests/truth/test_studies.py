@@ -79,7 +79,8 @@ def test_sentences_on_two_made_models(files, name):
 
 
 def test_the_page_and_its_pictures_are_those_of_the_record():
-    assert (DOCS / "findings.md").read_text(encoding="utf-8") == page(RECORD), (
+    helps = (DOCS / "what_helps.md").read_text(encoding="utf-8")
+    assert (DOCS / "findings.md").read_text(encoding="utf-8") == page(RECORD, helps), (
         "run: python -m gonio.studies.findings_page docs"
     )
     for study, results in RECORD.items():

@@ -6,7 +6,8 @@
 
 each against log2 frequency and informativeness (mean tf-idf), by Spearman's correlation over words; and for judged
 pairs of words the slope of a similarity (in its standard deviations) on log2 frequency with people's judgement held,
-and how much better the similarity agrees with people in the most frequent tenth of the pairs than in the rarest.
+and in every tenth of the pairs by frequency how far it lies from what people's judgement predicts, and how well it
+agrees with them (`frequency_tenths`).
 Labels that share pairs are not independent: p and intervals of the pairs come from frequencies dealt anew.
 """
 
@@ -24,10 +25,11 @@ from gonio.diagnostics.permutation import permutation_p
 from gonio.gauge import gauge_of
 from gonio.gauge.transforms import Translation
 from gonio.studies.centred_logits import logit_coordinates
+from gonio.studies.frequency_tenths import TENTHS, beyond_people_words, by_tenths
 from gonio.studies.study import Measured, StudyResult, enough
 
 QUESTION = "Which relations of norms and cosines with frequency are facts of this model, and which of its coordinates?"
-RESAMPLES, DEALS, FORMS, TENTHS = 300, 499, 5, 10
+RESAMPLES, DEALS, FORMS = 300, 499, 5
 
 
 def frequency_and_norms(
@@ -87,7 +89,11 @@ def frequency_and_norms(
 
 
 def verdict(n: dict[str, Measured]) -> str:
-    """Does the norm go with frequency, and does it in what no form moves?"""
+    """Does the norm go with frequency, does it in what no form moves, and which tenths of judged pairs stand out?"""
+    return " ".join(x for x in (_norm_verdict(n), beyond_people_words(n)) if x)
+
+
+def _norm_verdict(n: dict[str, Measured]) -> str:
     stored = n["norm and frequency"]
     said = f"The stored norm goes with frequency by {stored.words(2)}"
     forms = n.get("norm and frequency in equivalent forms")
@@ -167,7 +173,8 @@ def _judged(
     out = []
     for kind, values in kinds.items():
         z = (values - values.mean()) / values.std()
-        out += [slope_beside_people(kind, z, pairs, people, log2, seed), tenths(kind, z, pairs, people, log2, seed)]
+        out.append(slope_beside_people(kind, z, pairs, people, log2, seed))
+        out += by_tenths(kind, z, pairs, people, log2, seed)
     return out
 
 
@@ -196,26 +203,6 @@ def slope_beside_people(
     p = permutation_p(z, pairs, log2, people[:, None], seed)[-1]
     how = f"standard deviations a doubling; {len(z):,} judged pairs, {DEALS} deals; p {p:.3f}"
     return Measured(f"slope of {kind} on frequency", seen, seen - half, seen + half, how)
-
-
-def tenths(kind: str, z: np.ndarray, pairs: np.ndarray, people: np.ndarray, log2: np.ndarray, seed: int) -> Measured:
-    """Spearman with people in the most frequent tenth of the pairs minus that in the rarest; 95 % by dealt labels."""
-
-    def difference(f: np.ndarray) -> float:
-        order = np.argsort(f[pairs].mean(axis=1), kind="stable")
-        cut = len(order) // TENTHS
-        return spearman(z[order[-cut:]], people[order[-cut:]]) - spearman(z[order[:cut]], people[order[:cut]])
-
-    labels = np.unique(pairs)
-    rng = np.random.default_rng(seed)
-    null = []
-    for _ in range(DEALS):
-        f = log2.copy()
-        f[labels] = rng.permutation(log2[labels])
-        null.append(difference(f))
-    seen, half = difference(log2), float(np.quantile(np.abs(null), 0.95))
-    name = f"agreement of {kind} with people, most frequent minus rarest tenth"
-    return Measured(name, seen, seen - half, seen + half, f"{len(z) // TENTHS} pairs a tenth; {DEALS} deals")
 
 
 def _confidence(head: Head, states: Any, rng: np.random.Generator, most: int = 1500) -> list[Measured]:

@@ -2,8 +2,8 @@
 
 negation         "A man is riding a horse" -> "A man is not riding a horse"
 numbers          "Two dogs are running" -> "Nine dogs are running"
-roles            "A man is riding a horse" -> "A horse is riding a man"
-strength         "Two men are ..." supports "Some men are ..." and not "All men are ..."
+roles            "A man is riding a horse" -> "A horse is riding a man" (`made_roles`)
+strength         "Two men are ..." supports "Some men are ..." and not "All men are ..." (`made_strengths`)
 function words   a sentence with all its content words but the last taken out
 """
 
@@ -12,6 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from gonio.studies.made_roles import acting, exchanged
+from gonio.studies.made_strengths import strengths
 
 AUXILIARIES = tuple("is are was were will can could would should has have had must may".split())  # noqa: SIM905
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -58,21 +63,6 @@ def renumbered(sentence: str) -> str | None:
     return out if count else None
 
 
-def swapped(sentence: str) -> str | None:
-    """Who does and what it is done to exchanged; None where the sentence is not "A x is doing a y"."""
-    m = re.fullmatch(r"(An?|The) (\w+) (is|was) (\w+ing) (a|an|the) (\w+)(\.?)", sentence.strip())
-    if m is None or m[2].lower() == m[6].lower():
-        return None
-    article = {"a": "A", "an": "An", "the": "The"}[m[5]]
-    return f"{article} {m[6]} {m[3]} {m[4]} {m[1].lower()} {m[2]}{m[7]}"
-
-
-def strengths(sentence: str) -> tuple[str, str] | None:
-    """("Some x ..", "All x .."), of which the sentence supports the first only; None where it does not count x's."""
-    m = re.match(rf"({'|'.join(NUMBERS)}) (\w+s|men|women|people|children)\b(.*)", sentence.strip(), flags=re.I | re.S)
-    return None if m is None else (f"Some {m[2]}{m[3]}", f"All {m[2]}{m[3]}")
-
-
 def mostly_function_words(sentence: str) -> str | None:
     """The sentence's function words and its last content word; None where fewer than four function words are left."""
     words = re.findall(r"[A-Za-z']+", sentence)
@@ -91,7 +81,7 @@ def triples(
     Of strength, what ought to be near is the weak hypothesis.
     """
     out: dict[str, list[Triple]] = {"negation": [], "numbers": [], "roles": [], "strength": []}
-    rules = {"negation": negated, "numbers": renumbered, "roles": swapped}
+    rules = {"negation": negated, "numbers": renumbered, "roles": exchanged}
     seen: set[tuple[str, str]] = set()
     for a, b, s in zip(first, second, scores, strict=True):
         for x, y in ((a, b), (b, a)):
@@ -105,4 +95,20 @@ def triples(
             if both is not None and ("strength", x) not in seen:
                 out["strength"].append(Triple(x, *both))
                 seen.add(("strength", x))
-    return {k: v[:: max(1, -(-len(v) // most))][:most] for k, v in out.items()}
+    return {k: _some(v, most) for k, v in out.items()}
+
+
+def abstract_triples(sentences: Iterable[str], *, most: int = 300) -> dict[str, list[Triple]]:
+    """Triples of roles and of strength from sentences without a judged paraphrase: rules make what ought to be near."""
+    once = list(dict.fromkeys(x.strip() for x in sentences))
+    rules = {"roles in abstracts": acting, "strength in abstracts": strengths}
+    made = {k: [Triple(x, *both) for x in once if (both := rule(x)) is not None] for k, rule in rules.items()}
+    return {k: _some(v, most) for k, v in made.items()}
+
+
+def _some(found: list[Triple], most: int) -> list[Triple]:
+    """At most so many, drawn at even odds with a fixed seed, in their order."""
+    if len(found) <= most:
+        return found
+    kept = np.random.default_rng(0).choice(len(found), most, replace=False)
+    return [found[i] for i in sorted(kept)]

@@ -25,10 +25,10 @@ from gonio.studies import sphere as _sphere
 from gonio.studies import windows_as_label_sets as _windows
 from gonio.studies.centred_logits import mean_probability
 from gonio.studies.fixture_heads import extracted, real_heads, smollm2_states
-from gonio.studies.made_sentences import triples
+from gonio.studies.made_sentences import abstract_triples, triples
 from gonio.studies.packaged_encoder import encoded
 from gonio.studies.study import StudyResult
-from gonio.studies.texts import cranfield, cranfield_questions, fixture_text, news, sts_sentences
+from gonio.studies.texts import cranfield, cranfield_questions, cranfield_sentences, fixture_text, news, sts_sentences
 from gonio.studies.tiny_language_models import tiny_models
 from gonio.studies.words import informativeness, judged_words, rows_of_words, word_frequencies
 
@@ -132,11 +132,13 @@ def _sentences(often: dict[str, float]) -> Iterator[StudyResult]:
 
 
 def failures(report: Report) -> Iterator[StudyResult]:
-    pairs, dev = sts_b("train"), sts_sentences("dev")
-    if pairs is None:
+    parts, dev = [p for x in ("train", "dev", "test") if (p := sts_b(x)) is not None], sts_sentences("dev")
+    if not parts:
         return
+    first, second = ([x for p in parts for x in p[k]] for k in (0, 1))
+    cases = triples(first, second, [float(s) for p in parts for s in p[2]]) | abstract_triples(cranfield_sentences())
     titles = [t.split(" . ")[0] for t in cranfield()]
-    background, cases = [*dev[::3], *titles[::3]], triples(*pairs)
+    background = [*dev[::3], *titles[::3]]
     for k, pool in enumerate(("mean", "[CLS]")):
         report(k, 2, f"MiniLM, {pool}")
 

@@ -25,6 +25,12 @@ def cranfield() -> list[str]:
     return [] if found is None else [t for t in found[0] if t]
 
 
+def cranfield_sentences(least: int = 5, most: int = 50) -> list[str]:
+    """The sentences of Cranfield's abstracts of so many words, each once; empty without GONIO_DATA."""
+    found = (x.strip(" .") for t in cranfield() for x in t.split(" . "))
+    return list(dict.fromkeys(x for x in found if least <= len(x.split()) <= most))
+
+
 GAIN = {1: 4, 2: 3, 3: 2, 4: 1, -1: 1}  # Cranfield's grades (1 is a complete answer) as gains
 
 
