@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks import Case
 from gonio import Head, label_sets, rankings
+from gonio.core.compiled import njit
 from gonio.listing import generic_cells, generic_walk, kernel_options, packed_signs
 from gonio.listing.cell_list import CellList
 from gonio.listing.gram_factor import rows_from_gram
@@ -202,7 +203,7 @@ def _without_bounds() -> Callable:
     for line in source.replace('"cache": True, ', "").splitlines():
         bare = line.lstrip()
         lines.append(line[: len(line) - len(bare)] + "pass" if bare.startswith(BOUNDS) else line)
-    room: dict = {"__name__": "without_bounds"}
+    room: dict = {"__name__": "without_bounds", "njit": njit}
     exec(compile("\n".join(lines), "without_bounds", "exec"), room)
     return room["list_cells"]
 

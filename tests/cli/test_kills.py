@@ -88,6 +88,7 @@ CASES = {
     "audit --junit": ([M], is_xml),
     "alike --json": ([M, "a", "b"], is_json),
     "similar --json": ([M, "a"], is_json),
+    "study --json": (["sphere", "t.npy"], is_json),
     "similar --csv": ([M, "a"], is_table),
     "diagnose --json": ([M], is_json),
     "diagnose --plots": ([M, "--no-orbit"], is_picture),
