@@ -112,7 +112,7 @@ def test_the_plugin_takes_the_folder_and_the_message_names_the_proof(tmp_path):
         "def test_it():\n    W = np.array([[1.0, 0], [0, 1], [-1, -1], [0, 0]])\n"
         "    assert_every_label_can_win(Head(W, link='softmax', labels=list('abcd')))\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "gonio.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]  # the plugin is there by being installed
     done = subprocess.run(
         [*command, "--gonio-proofs", "proofs", "test_head.py"], capture_output=True, text=True, cwd=tmp_path
     )
