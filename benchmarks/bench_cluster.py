@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import pickle
 import resource
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ import numpy as np
 
 import gonio
 from benchmarks import Case, Cases
-from gonio.core import tasks
+from benchmarks.scale import counted_bytes
 from gonio.core.head import Head
 from gonio.core.run_state import resumable
 from gonio.listing.arrangement import arrange
@@ -38,26 +37,6 @@ def two_workers() -> Iterator[Callable[[], Any]]:
         Client(cluster) as client,
     ):  # fmt: skip
         yield lambda: joblib.parallel_config(backend="dask", client=client)
-
-
-def over_the_wire(work: Callable[[], Any], on_workers: Callable[[], Any]) -> tuple[int, int]:
-    """Bytes of all tasks and of all results of some work."""
-    sizes = [0, 0]
-    real = tasks._by_joblib
-
-    def counted(name, function, context, left):
-        for k, result in real(name, function, context, left):
-            sizes[0] += len(pickle.dumps((function, left[0][1]))) + 200  # and the place of what is shared
-            sizes[1] += len(pickle.dumps(result, protocol=5))
-            yield k, result
-
-    tasks._by_joblib = counted
-    try:
-        with on_workers():
-            work()
-    finally:
-        tasks._by_joblib = real
-    return sizes[0], sizes[1]
 
 
 def cases(toy: bool) -> Cases:
@@ -96,8 +75,9 @@ def cases(toy: bool) -> Cases:
         there(lambda: CellList(arrange([[1, 0, 2], [0, 1, 1], [1, 1, 1], [2, 1, 3]]), general=False).piece_counts)
 
         def bytes_per(work: Callable[[], Any], of: int, what: str) -> dict[str, float]:
-            sent, back = over_the_wire(work, workers)
-            return {f"sent_bytes_per_{what}": sent / of, f"returned_bytes_per_{what}": back / of}
+            with counted_bytes() as wire, workers():
+                work()
+            return {f"sent_bytes_per_{what}": wire[0] / of, f"returned_bytes_per_{what}": wire[1] / of}
 
         yield Case(
             f"can_win of {n:,} x {d} by two dask workers, against two threads",

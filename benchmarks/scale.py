@@ -162,7 +162,7 @@ def _run(kind: str, n: int, d: int, folder: str, workers: list[int]) -> Run:
     watching = threading.Thread(target=watch)
     watching.start()
     began = time.process_time()
-    with _counted() as wire:
+    with counted_bytes() as wire:
         work()
     client_s = time.process_time() - began
     stop.set()
@@ -210,7 +210,7 @@ def _flops_a_second(d: int) -> float:
         return times * 2 * 2048 * 4096 * d / (time.thread_time() - began)
 
 
-class _counted:  # noqa: N801  a context
+class counted_bytes:  # noqa: N801  a context
     """Bytes of tasks and of results, counted where they pass."""
 
     def __enter__(self) -> list[int]:

@@ -48,10 +48,10 @@ def test_tasks_are_counted_as_they_are_planned(n, d):
 def test_a_run_counts_the_bytes_of_tasks_and_results():
     """What passes the seam is what the model says comes back."""
     W = np.random.default_rng(0).standard_normal((5000, 16)).astype(np.float32)
-    with joblib.parallel_config(backend="loky", n_jobs=2), scale._counted() as wire:
+    with joblib.parallel_config(backend="loky", n_jobs=2), scale.counted_bytes() as wire:
         nearest_by_cosine(W, scale.LISTED)
     assert wire[1] == pytest.approx(scale.nearest(5000, 16).returned, rel=0.05)
     assert 0 < wire[0] < 3000
-    with joblib.parallel_config(backend="loky", n_jobs=2), scale._counted() as wire:
+    with joblib.parallel_config(backend="loky", n_jobs=2), scale.counted_bytes() as wire:
         gonio.can_win(Head(np.repeat(W, 2, axis=1), link="softmax"))
     assert wire[1] >= scale.can_win(5000, 32).returned

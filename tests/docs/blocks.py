@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,18 @@ def run_page(text: str, folder: Path, names: dict[str, Any] | None = None) -> st
         return match[0]
 
     return BLOCK.sub(once, text)
+
+
+COMMAND = re.compile(r"^(?:\$ )?gonio (?!--)(.*)$", re.MULTILINE)
+
+
+def commands_of(pages: Iterable[Path]) -> list[tuple[str, str]]:
+    """The page and the words behind `gonio` of every command in a block; docs/cli.md is made from --help."""
+    return [
+        (page.name, re.split(r"\s{2,}(?=[a-z])|\s+#", line)[0].strip())
+        for page in pages
+        if page.name != "cli.md"
+        for kind, block in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if kind in ("", "bash", "console")
+        for line in COMMAND.findall(block.replace("\\\n", " "))
+    ]

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.docs.blocks import BLOCK, ROOT, run_page
+from tests.docs.blocks import ROOT, commands_of, run_page
 from tests.docs.preludes import PRELUDES
 
 DOCS = ROOT / "docs"
@@ -52,15 +52,7 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     run_page(text, tmp_path, names)
 
 
-LINE = re.compile(r"^(?:\$ )?gonio (?!--)(.*)$", re.MULTILINE)
-TYPED = [
-    (page.name, re.split(r"\s{2,}(?=[a-z])|\s+#", line)[0])
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-    if page.name != "cli.md"
-    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8"))
-    if kind in ("", "bash", "console")
-    for line in LINE.findall(block)
-]
+TYPED = commands_of([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))])
 
 
 def test_every_command_in_a_block_has_options_that_exist():

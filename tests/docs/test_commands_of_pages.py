@@ -13,12 +13,9 @@ from click.testing import CliRunner
 
 import gonio
 from gonio.cli import main
-from tests.docs.blocks import BLOCK, ROOT
+from tests.docs.blocks import ROOT, commands_of
 from tests.docs.preludes import WORDS, a_live_model
 
-DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-LINE = re.compile(r"^(?:\$ )?gonio (?!--)(.*)$", re.MULTILINE)
 # What a reader would write in the place of these words.
 FOR = {
     "[LABEL...]": "dog", "LABEL...": "dog cat", "LABEL LABEL": "dog cat", "[PAPER]": "--list", "[MODEL]": "model.npz",
@@ -34,14 +31,7 @@ ONE_OF = {
     "study NAME [MODEL ...]": "study sphere model.npz",
     "compare MODEL MODEL": "compare model.npz model.npz",
 }
-TYPED = [
-    (page.name, re.split(r"\s{2,}(?=[a-z])|\s+#", line)[0].strip())
-    for page in PAGES
-    if page.name != "cli.md"
-    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8"))
-    if kind in ("", "bash", "console")
-    for line in LINE.findall(block.replace("\\\n", " "))
-]
+TYPED = commands_of([ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
 
 
 @pytest.fixture(scope="module")
