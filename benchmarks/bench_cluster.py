@@ -50,7 +50,7 @@ def cases(toy: bool) -> Cases:
     W = rng.standard_normal((n, d)).astype(np.float32) * rng.uniform(0.5, 2, (n, 1)).astype(np.float32)
     head = Head(W, link="softmax")
     few = Head(W[: max(20, n // 20)], link="softmax")
-    planes = 14 if toy else 68
+    planes = 14 if toy else 78
     rows = rng.integers(-9, 10, (planes, 6)).astype(object)
     with two_workers() as workers, tempfile.TemporaryDirectory() as folder:
 

@@ -166,8 +166,7 @@ def _pickler(folder: Path, stream: io.BytesIO, heads: list[str]) -> Any:
             written += 1
             a = np.ascontiguousarray(a)
             with file.open("wb") as f:
-                for part in np.array_split(a.reshape(-1).view(np.uint8), max(1, a.nbytes >> 26)):
-                    f.write(part.tobytes())
+                f.write(a.reshape(-1).view(np.uint8).data)
             return FileArray(str(file), 0, a.dtype, a.shape, a.strides, _seen(str(file)))
 
     return Pickler(stream, protocol=5)

@@ -44,6 +44,7 @@ def run(
     wide: bool = False,
     each: Each | None = None,
     after: Callable[[], None] | None = None,
+    held: bool = True,
 ) -> list[Any]:
     """`work(context, item)` for every item, results in order.
 
@@ -54,13 +55,14 @@ def run(
     wide    the work splits itself over the threads of a process, so here one item is done at a time
     each    called with the number of an item and its result as they come, in the caller's thread
     after   called now and then in the caller's thread
+    held    whether results are given back; if not, `each` alone sees them, and None stands in their place
     """
     items = list(items)
     out: list[Any] = [None] * len(items)
     kept = run_state.blocks(name, key, items)
 
     def take(k: int, result: Any) -> None:
-        out[k] = result
+        out[k] = result if held else None
         if each:
             each(k, result)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gonio.core import checks
 from gonio.core.errors import GonioError
+from gonio.core.mapped_pages import give_back
 from gonio.core.parallel import spans
 from gonio.core.readable_label import quoted
 
@@ -68,7 +69,9 @@ class EmbeddingTable:
         size = max(1, BLOCK // self.shape[1])
         if self._fetch is not None:
             for a, b in spans(piece[1] - piece[0], size):
-                yield piece[0] + a, _float32(self._fetch(piece[0] + a, piece[0] + b))
+                block = self._fetch(piece[0] + a, piece[0] + b)
+                yield piece[0] + a, _float32(block)
+                give_back(block)
             return
         assert self._parts is not None
         start = piece[0]

@@ -60,7 +60,7 @@ def query_lists(
         if on_block is not None:
             on_block(seen, n, "documents")
 
-    run("documents", _look_through, asked, pieces, key=asked.known_by(), wide=True, each=merge)
+    run("documents", _look_through, asked, pieces, key=asked.known_by(), wide=True, each=merge, held=False)
     return {name: QueryLists(*x.lists()) for name, x in held.items()}
 
 

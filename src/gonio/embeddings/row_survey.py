@@ -184,14 +184,18 @@ def survey_rows(table: EmbeddingTable, *, sample: int = SAMPLE, seed: int = 0) -
     drawn = np.sort(rng.choice(n, min(n, sample), replace=False))
     kept = np.empty((len(drawn), d), np.float32)
     norms, constant, signs = np.empty(n), np.zeros(n, bool), np.empty((n, 2), np.uint64)
-    total = np.zeros(d)
     pieces = table.pieces()
+    totals = np.empty((len(pieces), d))
     key = None if table.known_by() is None else [*(table.known_by() or ()), drawn]
-    for piece, seen in zip(pieces, run("rows", _survey_piece, (table, drawn), pieces, key=key), strict=True):
-        norms[slice(*piece)], constant[slice(*piece)], signs[slice(*piece)] = seen[:3]
-        total += seen[3]  # in the order of the pieces, whoever looked at them
+
+    def take(at: int, seen: tuple[np.ndarray, ...]) -> None:
+        piece = pieces[at]
+        norms[slice(*piece)], constant[slice(*piece)], signs[slice(*piece)], totals[at] = seen[:4]
         a, b = np.searchsorted(drawn, piece)
         kept[a:b] = seen[4]
+
+    run("rows", _survey_piece, (table, drawn), pieces, key=key, each=take, held=False)
+    total = totals.sum(axis=0)  # in the order of the pieces, whoever looked at them
     live = int((norms > 0).sum())
     if live == 0:
         raise GonioError(f"check: no row of {table.name} is finite and other than zero; there is nothing to compare.")

@@ -47,18 +47,18 @@ def keep_rows(
         worst = b[0]
         for start in range(0, width, 64):
             stop = min(start + 64, width)
-            top = np.float32(-np.inf)
-            for c in range(start, stop):  # no branch: the compiler makes this a few vector instructions
-                v = s[c] + column[c]
-                s[c] = v
-                top = max(top, v)
-            if not top >= worst:
+            some, more = s[start:stop], column[start:stop]  # as slices and without a branch: vector instructions
+            reached = False
+            for c in range(len(some)):
+                reached |= some[c] + more[c] >= worst
+            if not reached:
                 continue
             for c in range(start, stop):
                 # Of equal scores the smaller index stays, in whatever order the blocks come.
-                better = s[c] > worst or (s[c] == worst and first + c < a[0])
+                v = s[c] + column[c]
+                better = v > worst or (v == worst and first + c < a[0])
                 if better and not barred[c] and first + c != own[r]:
-                    b[0], a[0] = s[c], first + c
+                    b[0], a[0] = v, first + c
                     sink(b, a, k)
                     worst = b[0]
 
@@ -109,12 +109,12 @@ class BestLists:
         self.own = np.full(total, -1, np.int64) if own is None else np.asarray(own, np.int64)
 
     def keep(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
-        """Take in a block of scores, which is written over."""
+        """Take in a block of scores."""
         part = self.best[rows], self.near[rows]
         keep_rows(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
 
     def keep_turned(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
-        """The same for a block whose columns are the rows; it is only read."""
+        """The same for a block whose columns are the rows."""
         part = self.best[rows], self.near[rows]
         keep_columns(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
 

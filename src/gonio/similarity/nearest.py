@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gonio.core.blas_pool import product
 from gonio.core.errors import GonioError
 from gonio.core.parallel import batches, in_threads, spans
 from gonio.core.row_table import RowTable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ROWS, RIVALS = 512, 2048  # a block of scores is 4 MB: written by BLAS and read back before it leaves the cache
+AT_ONCE = 512  # keys that queries look at together where keys are narrow and come by blocks: 1 MB of scores
 SQUARE = 4096  # rows from which all pairs are looked at by square blocks, half of them
 Scores = Callable[[np.ndarray, int, int], np.ndarray]
 
@@ -67,7 +69,7 @@ def nearest(
         return points[asked[start:stop]] if gather else points[start:stop]  # type: ignore[index]
 
     def scores(mine: np.ndarray, a: int, b: int) -> np.ndarray:
-        return mine @ keys[a:b].T
+        return product(mine, keys[a:b])
 
     key = [keys, k, *(x for x in (queries, asked, column, barred) if x is not None)]
     return _scan(total, _Scan(n, k, block, scores, own, column, barred), key)
@@ -97,13 +99,11 @@ class NearestSoFar:
         """Let the queries of a span look at a block of keys, whose first has the number `first`."""
         part = slice(*span)
         mine = self.queries[part]
-        nothing = np.zeros(min(RIVALS, len(keys)), np.float32)
-        for a, b in spans(len(keys), RIVALS):
+        nothing = np.zeros(min(AT_ONCE, len(keys)), np.float32)
+        for a, b in spans(len(keys), AT_ONCE):
             more = nothing[: b - a] if column is None else np.ascontiguousarray(column[a:b], np.float32)
-            keep_rows(
-                _plain(mine @ keys[a:b].T), more, barred[a:b], self.own[part], first + a, self.best[part],
-                self.near[part],
-            )  # fmt: skip
+            scores = product(mine, np.asarray(keys[a:b], np.float32))
+            keep_rows(scores, more, barred[a:b], self.own[part], first + a, self.best[part], self.near[part])
 
     def lists(self) -> tuple[Int[np.ndarray, "queries near"], Float[np.ndarray, "queries near"]]:
         """The numbers of the keys and their scores, best first; -1 and -inf where there are fewer than k."""
@@ -140,7 +140,7 @@ def _scan_all_pairs(keys: np.ndarray, k: int, column: np.ndarray | None, barred:
 
     def look(pair: tuple[int, int]) -> None:
         (i, a), (j, b) = ((x, slice(*parts[x])) for x in pair)
-        S = keys[a] @ keys[b].T
+        S = product(keys[a], keys[b])
         if i != j:
             with locks[j]:
                 found.keep_turned(S, b, a)

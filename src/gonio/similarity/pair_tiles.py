@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core.blas_pool import product
 from gonio.core.compiled import njit
 from gonio.core.parallel import in_threads, spans
 from gonio.core.tasks import run
@@ -54,7 +55,7 @@ def _tile(shared: tuple[np.ndarray, np.ndarray, np.ndarray, int], pair: tuple[tu
             i, j = slice(a + s[0], a + s[1]), slice(c + t[0], c + t[1])
             if j.start < i.start:
                 continue
-            S = keys[i] @ keys[j].T
+            S = product(keys[i], keys[j])
             if i != j:
                 (left if a == c else right).keep_turned(S, slice(*t), i)
             left.keep(S, slice(*s), j)
