@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
+from gonio.core.parallel import one_blas_thread
 from gonio.core.renderers import rendered
 from gonio.core.version import __version__
 from gonio.findings.anomalies import odd
@@ -165,19 +166,22 @@ def audit(
     seconds: dict[str, float] = {}
     unfinished: list[str] = []
     names = [name for name in QUESTIONS if name != "answer" or is_factor_model(head)]
-    for place, name in enumerate(names):
-        if on_question is not None:
-            on_question(place, len(names), SECTIONS[name].lower())
-        began = time.perf_counter()
-        try:
-            for finding in QUESTIONS[name](s):
-                findings.append(finding)
-        except KeyboardInterrupt:
-            unfinished = names[place:]
-            break
-        except GonioError as e:
-            findings.append(Finding(f"{name}-failed", "open", f"{SECTIONS[name]}: not answered", "open", None, str(e)))
-        seconds[name] = time.perf_counter() - began
+    with one_blas_thread():  # its own threads would wait for each other, and round by how many they are
+        for place, name in enumerate(names):
+            if on_question is not None:
+                on_question(place, len(names), SECTIONS[name].lower())
+            began = time.perf_counter()
+            try:
+                for finding in QUESTIONS[name](s):
+                    findings.append(finding)
+            except KeyboardInterrupt:
+                unfinished = names[place:]
+                break
+            except GonioError as e:
+                findings.append(
+                    Finding(f"{name}-failed", "open", f"{SECTIONS[name]}: not answered", "open", None, str(e))
+                )
+            seconds[name] = time.perf_counter() - began
     if on_question is not None and not unfinished:
         on_question(len(names), len(names), "done")
     for k, name in enumerate(unfinished):
@@ -193,7 +197,9 @@ def audit(
         "label_sets": 0 if s.label_sets is None else len(s.label_sets),
     }
     typed = "" if s.embeddings is None else "--embeddings FILE"  # arrays have no name: the reader's file
-    return Audit(head, tuple(findings), seconds, tuple(unfinished), given, _table(s, seconds), typed)
+    with one_blas_thread():
+        table = _table(s, seconds)
+    return Audit(head, tuple(findings), seconds, tuple(unfinished), given, table, typed)
 
 
 def _table(s: Subject, seconds: dict[str, float]) -> LabelTable | None:

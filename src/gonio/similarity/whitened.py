@@ -18,7 +18,8 @@ import numpy as np
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.head_summary import largest_of_rounding, numerical_rank
-from gonio.core.parallel import spans
+from gonio.core.parallel import one_blas_thread
+from gonio.core.triangular_factor import triangular_factor
 from gonio.gauge.rounding import mean_square_step
 from gonio.similarity.measures import register
 from gonio.similarity.rows import Angle, Inner
@@ -34,10 +35,9 @@ def whitener(space: Space) -> Float[np.ndarray, "dim rank"]:
     From the triangular factor of the vectors, a block at a time: forming V'V would lose half the digits.
     """
     n, d = space.head.shape
-    R = np.zeros((0, d))
-    for s, e in spans(n, 8192):
-        R = np.asarray(np.linalg.qr(np.vstack([R, space[slice(s, e)]]), mode="r"))
-    _, sizes, right = np.linalg.svd(R)
+    R = triangular_factor(lambda span: space[slice(*span)], n, d)
+    with one_blas_thread():
+        _, sizes, right = np.linalg.svd(R)
     sizes = np.r_[sizes, np.zeros(len(right) - len(sizes))]
     # Rounding of the stored entries is spread over all directions: singular values below it are not the model's.
     scale = 1.0 if space.root is None else float(np.abs(space.root).max())
