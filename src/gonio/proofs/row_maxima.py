@@ -9,24 +9,30 @@ from gonio.core.compiled import njit
 LOWEST = np.float32(-3e38)  # stands for minus infinity where fastmath forbids it
 
 
-@njit(nogil=True, cache=True, fastmath=True)
-def row_max(S, out):
-    """out_i = max_j S_ij."""
-    for i in range(S.shape[0]):
-        top = LOWEST
-        for j in range(S.shape[1]):
-            v = S[i, j]
-            top = v if v > top else top
-        out[i] = top
+LANES = 64  # maxima that are carried side by side: the compiler keeps one to a lane of its vector registers
 
 
 @njit(nogil=True, cache=True, fastmath=True)
 def row_max_with_tails(S, own, tails, out):
     """out_i = max_j S_ij + own_i tails_j: a bound of a dot product of which S holds the leading coordinates."""
+    width = S.shape[1]
+    whole = width // LANES * LANES
+    tops = np.empty(LANES, np.float32)
     for i in range(S.shape[0]):
-        mine = own[i]
-        top = LOWEST
-        for j in range(S.shape[1]):
-            v = S[i, j] + mine * tails[j]
+        row, mine = S[i], own[i]
+        tops[:] = LOWEST
+        for start in range(0, whole, LANES):
+            some, rest = row[start : start + LANES], tails[start : start + LANES]
+            for q in range(LANES):
+                v = some[q] + mine * rest[q]
+                tops[q] = v if v > tops[q] else tops[q]
+        top = tops.max()
+        for j in range(whole, width):
+            v = row[j] + mine * tails[j]
             top = v if v > top else top
         out[i] = top
+
+
+def row_max(S, out):
+    """out_i = max_j S_ij."""
+    row_max_with_tails(S, np.zeros(S.shape[0], np.float32), np.zeros(S.shape[1], np.float32), out)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from gonio.core.compiled import njit
-from gonio.proofs.row_maxima import LOWEST
 
 CHUNK = 64  # entries of a row that are passed over at once where none is large enough
 
 
-@njit(nogil=True, cache=True, fastmath=True)
-def _top(row, start, stop):
-    """The largest of row[start:stop] (a separate loop, because it runs at memory speed)."""
-    top = LOWEST
-    for j in range(start, stop):
-        v = row[j]
-        top = v if v > top else top
-    return top
+@njit(nogil=True, cache=True)
+def _some_above(some, low):
+    """Whether an entry is above `low`: without a branch, so that the compiler looks at many at once."""
+    above = False
+    for q in range(len(some)):
+        above |= some[q] > low
+    return above
 
 
 @njit(nogil=True, cache=True)
@@ -39,7 +37,7 @@ def strongest(S, skip_a, skip_b, floor, first, found, value, count):
             low = max(low, mine[weakest])
         for start in range(0, width, CHUNK):
             stop = min(start + CHUNK, width)
-            if _top(row, start, stop) <= low:
+            if not _some_above(row[start:stop], low):
                 continue
             for j in range(start, stop):
                 v = row[j]
