@@ -33,6 +33,7 @@
     else if (moved && link() === "sigmoid") said.push("Under a sigmoid a vector added to all rows changes probabilities: this is another model.");
     else if (moved && s.softcap) said.push("The logits are soft-capped: a vector added to all rows changes probabilities, though not which label wins.");
     else if (moved) said.push(step().ranks ? "A vector added to all rows changes no order of scores." : "A vector added to all rows changes no probability.");
+    if (s.inputs) said.push("Empty parts of the square are inputs that cannot occur; who can win is told of all that can, beyond the square too.");
     if (s.note) said.push(s.note);
     return said.join(" ");
   }

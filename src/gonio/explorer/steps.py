@@ -11,9 +11,9 @@ INPUTS_W = [[0.4, 0.3], [2.0, -0.1], [-1.0, 0.2], [0.1, -1.3], [0.7, 1.8], [2.6,
 INPUTS_B = [0.0, -0.3, -0.3, -0.3, -1.7, -3.2]
 INPUT_SETS: dict[str, dict[str, Any] | None] = {
     "all": None,
-    "x ≥ 0, as after a ReLU": {"kind": "nonnegative"},
-    "a box, as after tanh": {"kind": "box", "size": 1.0},
-    "a disc, as after an RMSNorm": {"kind": "disc", "size": math.sqrt(2)},
+    "x ≥ 0 (ReLU)": {"kind": "nonnegative"},
+    "box (tanh)": {"kind": "box", "size": 1.0},
+    "disc (RMSNorm)": {"kind": "disc", "size": math.sqrt(2)},
 }
 SHORT = [row if k != 2 else [0.0, 2.0] for k, row in enumerate(FIGURE_3)]
 
