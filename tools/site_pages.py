@@ -28,6 +28,10 @@ FIGURES = {  # by page: the state of the explorer that it shows, and what to do 
         "step=sigmoid&how=map&cos=-0.4",
         "The same rows as a multi-label head: a map of rows and inputs moves the cosine, no label set.",
     ),
+    "ideas/inputs.md": (
+        "step=inputs&scene=2",
+        "Choose which inputs reach the head, and lengthen label 5: fewer inputs, fewer labels that can win.",
+    ),
     "regions.md": (
         "step=length&length=0.6",
         "Lengthen and shorten label 3: its cosines stay, and below length 3.54 it can never win.",

@@ -73,6 +73,21 @@ def test_a_file_with_labels_is_padded_with_names_for_the_new_rows(tmp_path):
     assert len(set(again.labels)) == 16
 
 
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_cost_of_the_proofs_does_not_grow_with_the_square_of_the_rows(biased, monkeypatch):
+    """Every certificate is verified, and rows that are equal cost one look."""
+    looks = []
+    verify = NeverWins.verify
+    monkeypatch.setattr(NeverWins, "verify", lambda self, head: looks.append(self.label) or verify(self, head))
+    out = pad(
+        Head(table(20, 24 if biased else 4), np.arange(20.0) if biased else None, link="softmax"), 5000, "float32"
+    )
+    assert (out.copy_of is not None) is biased
+    assert [c.label for c in out.certificates] == list(range(20, 5000))
+    assert len(looks) <= (410 if biased else 4)  # with a bias after some pairs of rows were tried in vain
+    assert verify(out.certificates[-1], out.head) <= 0
+
+
 def test_padded_rows_of_the_file_are_replaced():
     W = table(100, 6)
     W[90:] = -1e4

@@ -9,7 +9,7 @@ import pytest
 
 import gonio
 from gonio.gauge.reach import cosine
-from tests.cli.test_info import run
+from tests.cli.in_process import run
 
 W = np.random.default_rng(0).standard_normal((12, 4))
 

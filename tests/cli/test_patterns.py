@@ -46,6 +46,27 @@ def test_a_file_of_label_sets_gives_the_impossible_ones(model, tmp_path):
     assert json.loads(out.read_text())
 
 
+@pytest.mark.parametrize("command", ["can-label", "audit"])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("dog,cat", "has no tab and is no label: 'dog,cat'; the labels of a set are separated by tabs, so write tabs in "
+                    "the place of its commas."),
+        ("dog; cat", "place of its semicolons."),
+        ("dog cat", "place of its blanks."),
+        ("dog\tcow", "no label is called 'cow'"),
+        ("cow", "no label is called 'cow'"),
+    ],
+)  # fmt: skip
+def test_a_label_set_that_is_not_separated_by_tabs_is_told(model, tmp_path, command, line, words):
+    sets = tmp_path / "sets.txt"
+    sets.write_text(f"cat\tdog\n\n{line}\n")
+    out = run(command, model, "--link", "sigmoid", "--sets", sets, code=2)
+    assert f"{command}: line 3 of {sets}" in out
+    assert words in out
+    assert len(out.strip().splitlines()) == 1
+
+
 def test_orders_and_top_sets(model, tmp_path):
     assert "answer     yes" in run("can-rank", model, "pet", "cat", "fish", "--proof", tmp_path / "r.npz")
     assert "1 proof holds" in run("verify", model, tmp_path / "r.npz")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gonio
-from tests.cli.test_info import run
+from tests.cli.in_process import run
 
 LABELS = ["north", "south", "east", "west", "middle", "twin a", "twin b"]
 

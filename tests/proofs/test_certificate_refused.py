@@ -215,3 +215,29 @@ def test_mixed_certificates_are_verified_together():
     assert set(seen.refused) == {1, 2, 5, 6, 7}
     assert "label 0 scores at least as high" in seen.refused[5]
     assert len(repr(seen).splitlines()) == 2
+
+
+def test_equal_labels_with_the_same_proof_are_judged_as_each_alone():
+    square = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
+    head = Head(np.vstack([square, np.tile([0.25, 0.5], (6, 1)), np.tile([9.0, 9.0], (5, 1))]), link="softmax")
+    rivals, weights = np.arange(4), np.linalg.lstsq(np.vstack([square.T, np.ones(4)]), [0.25, 0.5, 1.0], rcond=None)[0]
+    inside = [NeverWins(head.digest, k, rivals, weights) for k in range(4, 10)]
+    outside = [NeverWins(head.digest, k, rivals, weights) for k in range(10, 15)]
+    halves = np.frombuffer(weights.tobytes(), np.float32)  # the same bytes, another meaning
+    odd = [
+        NeverWins("0" * 64, 5, rivals, weights),
+        NeverWins(head.digest, 99, rivals, weights),
+        NeverWins(head.digest, 5, rivals, halves),
+        NeverWins(head.digest, 5, [0, 1, 2, 4], weights),  # an equal among the rivals
+        NeverWins(head.digest, 6, [0, 1, 2, 4], weights),
+        NeverWins(head.digest, 5, [0, 1, 2, 99], weights),
+    ]
+    proofs = [*inside, *outside, *odd]
+    seen = verify_all(head, proofs)
+    assert set(seen.refused) == set(range(6, len(proofs)))
+    assert (seen.bounds[:6] <= 0).all()
+    assert np.isnan(seen.bounds[6:]).all()
+    for k, proof in enumerate(proofs[6:], 6):
+        with pytest.raises(CertificateError) as e:
+            proof.verify(head)
+        assert seen.refused[k] == str(e.value)  # its own label is named

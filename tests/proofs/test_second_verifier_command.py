@@ -20,7 +20,7 @@ from gonio.files.write.exact_head import beside, save_exact
 from gonio.proofs.certificates import NeverWins, Wins
 from gonio.proofs.proof_file import save, verify_file
 from tests import real
-from tests.cli.test_info import run as run_gonio
+from tests.cli.in_process import run as run_gonio
 from tests.proofs.second_verifier import INPUTS, TOOL, D, head_of, run, tool
 
 # -- the exact head ----------------------------------------------------------------------------------------------------

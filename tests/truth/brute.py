@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 from scipy.optimize import linprog
@@ -39,22 +40,37 @@ def margin(t: Truth, i: int, inputs: str | None = None) -> float:
     if kind == "users":
         z = t.users @ V.T + c
         return float((z[:, [i]] - z[:, others]).min(axis=1).max())
-    d = V.shape[1]
-    A = np.column_stack([V[others] - V[i], np.ones(len(others))])
-    b = c[i] - c[others]
-    bounds = [(t.low, t.high)] * d if kind == "box" else [(-1e4, 1e4)] * d
-    cuts, rhs = np.zeros((0, d + 1)), np.zeros(0)
-    radius = np.sqrt(d)
+    return largest((V[others] - V[i]).tobytes(), (c[i] - c[others]).tobytes(), V.shape[1], kind, (t.low, t.high))
+
+
+@cache  # several commands are asked about one made model, and labels that are equal ask the same
+def largest(slopes: bytes, levels: bytes, d: int, kind: str, ends: tuple[float, float], equal: bytes = b"") -> float:
+    """The largest margin m <= 1 with slopes z + m <= levels over the inputs; with `equal` = (v, e) also v z = e.
+
+    A ball is a box cut by planes that touch it, until the best point lies in it. -1 where there is no such z.
+    """
+    slopes_, levels_ = np.frombuffer(slopes).reshape(-1, d), np.frombuffer(levels)
+    A, b = np.column_stack([slopes_, np.ones(len(slopes_))]), levels_
+    line = np.frombuffer(equal).reshape(-1, d + 1)
+    ball, radius = kind in ("rms", "layer"), np.sqrt(d)
+    bounds = [ends if kind == "box" else (-radius, radius) if ball else (-1e4, 1e4)] * d
     for _ in range(300):
         found = linprog(
-            np.r_[np.zeros(d), -1.0], A_ub=np.vstack([A, cuts]), b_ub=np.r_[b, rhs], bounds=[*bounds, (None, 1.0)]
-        )
-        assert found.status == 0
-        z = found.x[:d]
-        length = np.linalg.norm(z)
-        if kind not in ("rms", "layer") or length <= radius * (1 + 1e-9):
+            np.r_[np.zeros(d), -1.0], A_ub=A, b_ub=b, bounds=[*bounds, (None, 1.0)],
+            A_eq=np.column_stack([line[:, :d], np.zeros(len(line))]), b_eq=line[:, d],
+        )  # fmt: skip
+        if found.status != 0:
+            assert len(line), "inputs without a condition leave some margin"
+            return -1.0
+        length = np.linalg.norm(found.x[:d])
+        if not ball or length <= radius * (1 + 1e-9):
             break
-        cuts, rhs = np.vstack([cuts, np.r_[z / length, 0.0]]), np.r_[rhs, radius]
+        inside = min(
+            1.0, (levels_ - slopes_ @ found.x[:d] * radius / length).min()
+        )  # the margin of a point of the ball
+        if not len(line) and inside >= found.x[-1] - 1e-12:
+            return float(inside)
+        A, b = np.vstack([A, np.r_[found.x[:d] / length, 0.0]]), np.r_[b, radius]
     return float(found.x[-1])
 
 

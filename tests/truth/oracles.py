@@ -177,7 +177,8 @@ def shared_top(t: Truth, f: dict[str, Any]) -> None:
 
 
 def padded_wins(t: Truth, f: dict[str, Any]) -> None:
-    able = [i for i in t.padded if i in brute.tops(t)]
+    top = brute.tops(t)
+    able = [i for i in t.padded if i in top]
     assert f["value"] == len(able)
     assert (f["state"] == "warning") == bool(able)
     assert numbers(f["title"])[:2] == [len(able), len(t.padded)]
@@ -193,36 +194,15 @@ def ties(t: Truth, f: dict[str, Any]) -> None:
 
 
 def _tie_margin(t: Truth, i: int, j: int) -> float:
-    """The largest margin over the others where i and j are equal, by the program for one of them within a thin strip."""
-    from dataclasses import replace
-
+    """The largest margin over the others where i and j are equal, by a linear program."""
     V, c = brute.reduced(t)
-    keep = [k for k in range(t.n) if k != j]
-    # On the hyperplane where both are equal i stands for the pair: drop j and add the equality as two opposite rows.
-    from scipy.optimize import linprog
-
-    d = V.shape[1]
-    others = [k for k in keep if k != i and k not in brute.equals(t, i) and k not in brute.equals(t, j)]
+    others = [k for k in range(t.n) if k not in (i, j, *brute.equals(t, i), *brute.equals(t, j))]
     if not others:
         return 1.0
-    cuts, rhs = np.zeros((0, d + 1)), np.zeros(0)
-    for _ in range(300):
-        found = linprog(
-            np.r_[np.zeros(d), -1.0],
-            A_ub=np.vstack([np.column_stack([V[others] - V[i], np.ones(len(others))]), cuts]),
-            b_ub=np.r_[c[i] - c[others], rhs],
-            A_eq=np.r_[V[i] - V[j], 0.0][None],
-            b_eq=[c[j] - c[i]],
-            bounds=[((t.low, t.high) if t.kind == "box" else (-1e4, 1e4))] * d + [(None, 1.0)],
-        )
-        if found.status != 0:
-            return -1.0
-        length = np.linalg.norm(found.x[:d])
-        if t.kind not in ("rms", "layer") or length <= np.sqrt(d) * (1 + 1e-9):
-            break
-        cuts, rhs = np.vstack([cuts, np.r_[found.x[:d] / length, 0.0]]), np.r_[rhs, np.sqrt(d)]
-    assert replace is not None
-    return float(found.x[-1])
+    # Where both are equal i stands for the pair.
+    slopes, levels = (V[others] - V[i]).tobytes(), (c[i] - c[others]).tobytes()
+    equal = np.append(V[i] - V[j], c[j] - c[i]).tobytes()
+    return brute.largest(slopes, levels, V.shape[1], t.kind, (t.low, t.high), equal)
 
 
 def never_on(t: Truth, f: dict[str, Any]) -> None:

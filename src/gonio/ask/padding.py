@@ -19,7 +19,8 @@ from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.core.source import Source
-from gonio.proofs.certificates import CertificateError, NeverWins
+from gonio.proofs.bulk import verify_all
+from gonio.proofs.certificates import NeverWins
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -109,10 +110,12 @@ def pad(head: Head, to: int, dtype: str, *, embeddings: Any = None, seed: int = 
         if found is None:
             continue
         row, weights = found
+        if head.inputs.points is not None:
+            weights = np.zeros(0)
+        if not _holds_alone(head, pool, row, lowest, weights):
+            continue
         out = _filled(head, int(to), places, row, lowest, kind)
-        weights = np.zeros(0) if head.inputs.points is not None else weights
-        proofs = tuple(NeverWins(out.digest, int(k), pool, weights) for k in places)
-        if _verified(out, proofs):
+        if proofs := _proven(out, places, pool, weights):
             return Padded(out, places, row, lowest, None, proofs, *_likely(out, places, F), over)
     copied = _least_likely(head, real, F)
     if head.bias is None or lowest is None or not lowest < head.bias[copied]:
@@ -122,9 +125,9 @@ def pad(head: Head, to: int, dtype: str, *, embeddings: Any = None, seed: int = 
         )
     row = head[copied].astype(kind)
     out = _filled(head, int(to), places, row, lowest, kind)
-    none = np.zeros(0) if head.inputs.points is not None else np.ones(1)
-    proofs = tuple(NeverWins(out.digest, int(k), np.array([copied]), none) for k in places)
-    proofs[0].verify(out)
+    whole = np.zeros(0) if head.inputs.points is not None else np.ones(1)
+    proofs = _proven(out, places, np.array([copied]), whole)
+    assert proofs, "a row with a lower bias is below the row it copies"
     return Padded(out, places, row, lowest, copied, proofs, *_likely(out, places, F), over)
 
 
@@ -190,13 +193,18 @@ def _filled(head: Head, to: int, places: np.ndarray, row: np.ndarray, bias: floa
     return head.replace(W=W, bias=b, labels=labels, source=source)
 
 
-def _verified(head: Head, proofs: tuple[NeverWins, ...]) -> bool:
-    """Whether the first proof holds, and with it all: their rows, biases, rivals and weights are the same."""
-    try:
-        proofs[0].verify(head)
-    except CertificateError:
-        return False
-    return True
+def _holds_alone(head: Head, pool: np.ndarray, row: np.ndarray, bias: float | None, weights: np.ndarray) -> bool:
+    """Whether the proof holds in a head of the pool and the row alone: nothing else enters it, and it is small."""
+    last = len(pool)
+    b = None if head.bias is None else np.append(head.bias[pool], np.asarray(bias, head.bias.dtype))
+    small = Head(np.vstack([head.rows[pool], row.astype(np.float64)]), b, link=head.link, inputs=head.inputs)
+    return bool(_proven(small, np.array([last]), np.arange(last), weights))
+
+
+def _proven(head: Head, places: np.ndarray, rivals: np.ndarray, weights: np.ndarray) -> tuple[NeverWins, ...]:
+    """The proofs that the rows in these places never win, all of them verified; none where one is refused."""
+    proofs = tuple(NeverWins(head.digest, int(k), rivals, weights) for k in places)
+    return () if verify_all(head, proofs).refused else proofs
 
 
 def _likely(head: Head, places: np.ndarray, F: np.ndarray) -> tuple[float, float]:

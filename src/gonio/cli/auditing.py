@@ -14,11 +14,11 @@ from gonio.cli.model import (
     frequencies_option,
     head_of,
     label_of,
+    label_sets_of,
     model_and,
     numbers_of,
     pairs_of,
     reading_options,
-    text_of,
 )
 from gonio.cli.output import csv_option, explain_option, json_option, junit_option, save_junit, tell
 from gonio.cli.paths import Reads, Writes, command
@@ -110,7 +110,7 @@ def _ask(head: Head, top: int, keys: list[str], embeddings, frequencies, pairs, 
             embeddings=embeddings,
             frequencies=frequencies_of(frequencies, "audit"),
             pairs=pairs_of(pairs, head, "audit"),
-            label_sets=None if sets is None else _sets(head, text_of(sets)),
+            label_sets=None if sets is None else label_sets_of(sets, head, "audit"),
             k=top,
             popularity=popularity,
             fail_on=keys,
@@ -131,7 +131,3 @@ def alike(head: Head, labels_, json_to, **given) -> None:
     a, b = (label_of(head, x) for x in labels_)
     result = ask(head, a, b, embeddings=embeddings)
     tell(lambda: text.alike(result), result.to_dict, json_to)
-
-
-def _sets(head: Head, text: str):
-    return [[label_of(head, x) for x in line.split("\t") if x] for line in text.splitlines() if line.strip()]

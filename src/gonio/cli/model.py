@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from gonio.cli.paths import Reads, ReadsInputs, Words
-from gonio.core.errors import GonioError
+from gonio.core.errors import GonioError, LabelError
 from gonio.core.head import KNOWN_LINKS, Head
-from gonio.core.readable_label import printable
+from gonio.core.readable_label import printable, quoted
 
 LABELS = (
     "A LABEL is a row's name, or #12 for row 12. A token is found as its tokenizer writes it ('Ġdog', '▁dog', "
@@ -157,6 +157,31 @@ def label_of(head: Head, text: str) -> int:
     elif found.others:
         _say_once(f"{printable(text)} -> {told([found.row])}, not {told(found.others)}")
     return found.row
+
+
+SEPARATORS = {",": "commas", ";": "semicolons", "|": "bars", " ": "blanks"}  # what people write instead of tabs
+
+
+def label_sets_of(path: str, head: Head, who: str) -> list[list[int]]:
+    """The label sets of a file, one a line, labels separated by tabs."""
+    return [
+        _label_set(head, line, f"{who}: line {k} of {printable(path)}")
+        for k, line in enumerate(text_of(path).splitlines(), 1)
+        if line.strip()
+    ]
+
+
+def _label_set(head: Head, line: str, where: str) -> list[int]:
+    try:
+        return [label_of(head, x) for x in line.split("\t") if x]
+    except LabelError as e:
+        written = next((words for mark, words in SEPARATORS.items() if mark in line.strip()), None)
+        if "\t" in line or written is None:
+            raise GonioError(f"{where}: {e}") from None
+        raise GonioError(
+            f"{where} has no tab and is no label: {quoted(line)}; the labels of a set are separated by tabs, so write "
+            f"tabs in the place of its {written}."
+        ) from None
 
 
 def _say_once(line: str) -> None:

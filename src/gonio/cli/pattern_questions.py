@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gonio.cli.model import LABELS, label_of, model_and, model_options, text_of
+from gonio.cli.model import LABELS, label_of, label_sets_of, model_and, model_options
 from gonio.cli.output import csv_option, json_option, proof_option, save_proofs, tell
 from gonio.cli.paths import Reads, Writes, command
 from gonio.cli.workers import at_work, workers_options
@@ -61,7 +61,7 @@ def can_label(head: Head, on, off, rest_off, sets, csv_to, proof, json_to) -> No
         return
     if on or off or rest_off:
         raise GonioError("can-label: give --sets, or --on and --off; not both.")
-    lines = [[label_of(head, x) for x in line.split("\t") if x] for line in text_of(sets).splitlines() if line.strip()]
+    lines = label_sets_of(sets, head, "can-label")
     with Bar("can-label") as bar:
         result = can_labels(head, lines, on_progress=bar)
     quiet = tell(lambda: text.can_label(result), result.columns, json_to, result.columns, csv_to)

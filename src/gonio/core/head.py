@@ -192,6 +192,14 @@ class Head:
         return np.zeros(0, np.int64) if group is None else group[group != label]
 
     @cached_property
+    def first_equals(self) -> Int[np.ndarray, " labels"]:
+        """For each label the first of those whose scores are its own at every input: itself, where it has no equals."""
+        first = np.arange(self.shape[0])
+        for group in self.twins:
+            first[group] = group[0]
+        return _fixed(first)
+
+    @cached_property
     def padded(self) -> Int[np.ndarray, " padded"]:
         """The rows that no token or class of the model uses, as far as its file tells."""
         return _fixed(np.array(self.source.padded if self.source else (), dtype=np.int64))

@@ -23,7 +23,7 @@ from gonio.explorer.steps import steps
 from gonio.findings.finding import short
 from gonio.similarity.nearest import nearest_by_cosine
 
-SCRIPTS = ("geometry.js", "places.js", "view.js", "controls.js")
+SCRIPTS = ("geometry.js", "inputs.js", "places.js", "view.js", "controls.js")
 DOTS = 400  # states that are drawn
 
 
@@ -35,7 +35,7 @@ def page(
     every: bool = False,
     title: str | None = None,
 ) -> str:
-    """The page as text: the paper in four steps, and first a head, where one is given, with its states as dots.
+    """The page as text: the paper in four steps, one of inputs, and first a head, where one is given.
 
     A head of up to 7,000 labels can be searched for any of them; of a larger one the page carries so many, and all
     with `every`, at about 0.7 kB a label.

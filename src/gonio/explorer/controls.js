@@ -7,21 +7,25 @@
   const step = () => (state.step < 0 ? real : data.steps[state.step]);
   const raw = () => (state.step >= 0 ? scenes[state.step][state.scene] : state.scene ? around.scene(state.scene - 1) : real.scenes[0]);  // of a model, scene 0 is the first plane, 1 + i that about row i
   const link = () => step().link;
+  const some = (s, n) => { for (let k = n; ; k += 2) { const X = g.grid(s.reach, k).filter((x) => !s.inputs || inputSets.contains(s.inputs, x)); if (X.length >= n * n) return X; } };  // n n inputs at least that can occur
+  const held = (p) => inputSets.nearest(raw().inputs, p, raw().reach);
   let cache = { scene: null };
   const scene = () => g.scaled(raw(), step().stretch, state.factor);
-  const first = () => { if (cache.scene !== raw()) { const s = g.scaled(raw(), null, 1), h = g.changed(s, g.none(s.W.length), state.pair); cache = { scene: raw(), s, h, X: g.grid(s.reach, 30) }; cache.p = cache.X.map((x) => g.probabilities(s, h, x, link())); cache.link = link(); } return cache; };
+  const first = () => { if (cache.scene !== raw()) { const s = g.scaled(raw(), null, 1), h = g.changed(s, g.none(s.W.length), state.pair); cache = { scene: raw(), s, h, X: some(s, 30) }; cache.p = cache.X.map((x) => g.probabilities(s, h, x, link())); cache.link = link(); } return cache; };
   const now = () => { const s = scene(); return [s, g.changed(s, state.change ?? g.none(s.W.length), state.pair)]; };
   const kind = () => (link() === "ranking" ? "softmax" : link());
   const number = (x) => (!Number.isFinite(x) ? "undefined" : Math.abs(x) < 1e-9 ? "0" : Math.abs(x) < 1e-3 && x !== 0 ? x.toExponential(1) : Math.abs(x) < 1 && Math.abs(+x.toFixed(4)) === 1 ? x.toPrecision(8) : x.toFixed(4));
   const brief = (i) => cut(raw().labels[i], 16);
   const ordered = (z) => [...z.keys()].sort((i, j) => z[j] - z[i]);
 
-  function largestChange() {  // of any probability at any of 900 inputs, against the model as it came
+  function largestChange() {  // of any probability at 900 inputs or more, against the model as it came
     const f = first(), [s, h] = now();
     let most = 0;
     f.X.forEach((x, k) => { const p = g.probabilities(s, h, x, link()); for (let i = 0; i < p.length; i++) most = Math.max(most, Math.abs(p[i] - f.p[k][i])); });
     return most;
   }
+  const regions = (s, h) => g.winners(h, s.reach, s.inputs === undefined ? undefined : inputSets.edge(s.inputs, s.reach));
+  const able = (s, h, polys) => (s.inputs === undefined ? polys.map((p, i) => (p.length ? i : -1)).filter((i) => i >= 0) : inputSets.able(h, s.inputs, s.reach));
   function truth(change) {
     const said = [], moved = state.change !== null, s = raw();
     if (state.factor !== 1) said.push(`The length of ${brief(step().stretch)} was changed: no cosine moves, and this is another model.`);
@@ -29,20 +33,21 @@
     else if (moved && link() === "sigmoid") said.push("Under a sigmoid a vector added to all rows changes probabilities: this is another model.");
     else if (moved && s.softcap) said.push("The logits are soft-capped: a vector added to all rows changes probabilities, though not which label wins.");
     else if (moved) said.push(step().ranks ? "A vector added to all rows changes no order of scores." : "A vector added to all rows changes no probability.");
+    if (s.inputs) said.push("Empty parts of the square are inputs that cannot occur; who can win is told of all that can, beyond the square too.");
     if (s.note) said.push(s.note);
     return said.join(" ");
   }
   let drawnBars = 0;
   function show() {
     const began = performance.now(), [s, h] = now(), f = first(), [a, b] = state.pair, n = s.W.length, k = link();
-    const polys = k === "sigmoid" ? null : g.winners(h, s.reach), wins = polys ? polys.map((p, i) => (p.length ? i : -1)).filter((i) => i >= 0) : [];
+    const polys = k === "sigmoid" ? null : regions(s, h), wins = polys ? able(s, h, polys) : [];
     const dead = new Set(k === "sigmoid" ? [] : [...Array(n).keys()].filter((i) => !wins.includes(i)));
     const c = g.cosine(h.G, a, b), change = largestChange(), p = g.probabilities(s, h, state.pointer, k), order = ordered(p);
     $("cosine").textContent = number(c); $("pairname").textContent = `cosine ${brief(a)} · ${brief(b)}`;
     $("stored").textContent = `${number(g.cosine(f.s.G, a, b))} as stored${h.size ? `; added a vector of length ${number(h.size)}` : ""}`;
     $("dial").setAttribute("aria-valuetext", `cosine ${number(c)}`); $("dial").setAttribute("aria-label", $("pairname").textContent);
     $("change").textContent = change === 0 ? "0" : change < 1e-6 ? change.toExponential(1) : change.toFixed(3);
-    $("changename").textContent = "largest change of any probability, at 900 inputs";
+    $("changename").textContent = `largest change of any probability, at ${f.X.length} inputs`;
     $("still").textContent = change < 1e-9 ? "still" : "moved"; $("still").className = change < 1e-9 ? "" : "on";
     const reach = 1.18 * Math.max(1e-9, ...f.h.arrows.map((w) => Math.hypot(...w)), ...h.arrows.map((w) => Math.hypot(...w)));
     show.reach = reach;
@@ -65,9 +70,10 @@
       $("still").textContent = s.name; $("still").className = ""; $("thirdname").textContent = t.name;
     } else {
       view.regions($("inputs"), s, polys, state.pointer);
-      $("wins").textContent = `${wins.length} of ${n} ${s.slice || s.bias ? "win here" : "can win"}`;
+      const part = s.slice || (s.bias && s.inputs === undefined);  // of the inputs is all that is looked at
+      $("wins").textContent = `${wins.length} of ${n} ${part ? "win here" : "can win"}`;
       const never = [...dead].map(brief);
-      $("never").textContent = never.length ? `${s.slice || s.bias ? "not here" : "never"}: ${never.slice(0, 4).join(", ")}${never.length > 4 ? " …" : ""}` : "";
+      $("never").textContent = never.length ? `${part ? "not here" : "never"}: ${never.slice(0, 4).join(", ")}${never.length > 4 ? " …" : ""}` : "";
     }
     if (k !== "ranking") {
       $("thirdname").textContent = `${k === "sigmoid" ? "P(label is on | input)" : "P(label | input)"} at the pointer`;
@@ -75,11 +81,11 @@
     }
     if (n <= 30) {
       view.heat($("heat"), s.labels, (i, j) => g.cosine(h.G, i, j), state.pair);
-      const C = s.C ?? g.correlations(s, h, kind());
+      const X = cache.few ??= some(s, 12), C = s.C ?? g.correlations(s, h, kind(), X);
       show.C = C;
       view.heat($("alike"), s.labels, (i, j) => C[i][j], state.pair);
       let off = 0, alike = 0;
-      const C0 = s.C ?? (cache.C ??= g.correlations(f.s, f.h, kind()));
+      const C0 = s.C ?? (cache.C ??= g.correlations(f.s, f.h, kind(), X));
       for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) { off = Math.max(off, Math.abs(g.cosine(h.G, i, j) - g.cosine(f.s.G, i, j)) || 0); alike = Math.max(alike, Math.abs(C[i][j] - C0[i][j]) || 0); }
       $("heatmoves").textContent = off < 1e-9 ? "still" : "changed"; $("heatmoves").className = off < 1e-9 ? "" : "on";
       $("heatstill").textContent = alike < 1e-9 ? "still" : "changed"; $("heatstill").className = alike < 1e-9 ? "" : "on";
@@ -109,12 +115,12 @@
   function choose(k, at = 0) {
     stop();
     state.step = k; state.scene = at; state.change = null; state.factor = 1; state.how = step().how;
-    state.pair = [...(raw().pair ?? step().pair)]; state.pointer = [raw().reach * 0.35, raw().reach * 0.22];
+    state.pair = [...(raw().pair ?? step().pair)]; state.pointer = held([raw().reach * 0.35, raw().reach * 0.22]);
     cache = { scene: null };
     for (const b of $("steps").children) { if (Number(b.dataset.step) === k) b.setAttribute("aria-current", "step"); else b.removeAttribute("aria-current"); }
     $("story").textContent = raw().story ?? step().story;
     const ranking = link() === "ranking";
-    $("scenebox").hidden = k < 0 || scenes[k].length < 2; $("searchbox").hidden = k >= 0 || !$("labels-data").textContent.trim(); if (k < 0) $("search").value = at ? around.typed(at - 1) : "";
+    $("scenebox").hidden = k < 0 || scenes[k].length < 2; $("scenename").textContent = raw().inputs === undefined ? "model" : "inputs"; $("searchbox").hidden = k >= 0 || !$("labels-data").textContent.trim(); if (k < 0) $("search").value = at ? around.typed(at - 1) : "";
     $("howbox").hidden = ranking || (k >= 0 && link() !== "sigmoid"); $("how").value = state.how;
     $("other").hidden = !ranking; $("bars").hidden = ranking; $("heats").hidden = ranking || raw().W.length > 30; $("dialbox").hidden = ranking;
     $("first").parentElement.hidden = $("second").parentElement.hidden = ranking;
@@ -161,7 +167,7 @@
     if (["add", "map"].includes(q.get("how"))) { state.how = q.get("how"); $("how").value = state.how; }
     if (Number(q.get("length")) > 0 && step().stretch !== null && step().stretch !== undefined) { state.factor = Number(q.get("length")); $("stretch").value = state.factor; }
     const where = (q.get("at") ?? "").split(",").map(Number);
-    if (where.length === 2 && where.every(Number.isFinite)) state.pointer = where;
+    if (where.length === 2 && where.every(Number.isFinite)) state.pointer = raw().inputs ? held(where) : where;
     sync();
     if (q.has("cos") && Number.isFinite(Number(q.get("cos")))) { $("dial").value = q.get("cos"); dial(Number(q.get("cos"))); }
     show();
@@ -172,7 +178,11 @@
   $("steps").replaceChildren(...names.map(([words, k]) => { const b = document.createElement("button"); b.type = "button"; b.textContent = words; b.dataset.step = k; b.addEventListener("click", () => choose(k)); return b; }));
   $("reset").addEventListener("click", () => choose(state.step, state.scene));
   $("play").addEventListener("click", play);
-  $("scene").addEventListener("change", (e) => choose(state.step, Number(e.target.value)));
+  $("scene").addEventListener("change", (e) => {
+    const length = state.factor;
+    choose(state.step, Number(e.target.value));
+    if (raw().inputs !== undefined) { state.factor = length; $("stretch").value = length; show(); }  // the same model over other inputs
+  });
   $("how").addEventListener("change", (e) => { stop(); state.how = e.target.value; state.change = null; sync(); later(); });
   $("dial").addEventListener("input", (e) => { stop(); dial(Number(e.target.value)); });
   $("stretch").addEventListener("input", (e) => { stop(); state.factor = Number(e.target.value); if (state.change) dial(Number($("dial").value)); later(); });
@@ -200,7 +210,7 @@
   for (const type of ["pointermove", "pointerdown"]) for (const id of ["inputs", "other"]) $(id).addEventListener(type, (e) => {
     if (type === "pointermove" && e.pointerType !== "mouse" && !e.buttons) return;
     const r = raw().reach, p = place(e, $(id), r * 1.02);
-    state.pointer = p.map((x) => Math.max(-r, Math.min(r, x)));
+    state.pointer = held(p);
     if (!playing) later();
   });
   let grip = null;
@@ -223,7 +233,7 @@
     const k = keys[e.key];
     if (!k) return;
     e.preventDefault(); stop();
-    if (id === "inputs") { const r = raw().reach; state.pointer = state.pointer.map((x, i) => Math.max(-r, Math.min(r, x + k[i] * r / 25))); }
+    if (id === "inputs") { const r = raw().reach; state.pointer = held(state.pointer.map((x, i) => x + k[i] * r / 25)); }
     else if (link() !== "ranking") { if (state.how === "map") { state.how = "add"; $("how").value = "add"; state.change = null; } const p = (state.change ?? g.none(raw().W.length)).p; push([p[0] + k[0] * show.reach / 25, p[1] + k[1] * show.reach / 25]); }
     later();
   });
@@ -234,7 +244,7 @@
     data, state, frames: [], show, choose, dial: (c) => { stop(); $("dial").value = c; state.change = state.how === "map" ? g.mapped(scene(), state.pair, c) : g.smallest(scene(), state.pair, c); show(); },
     head: () => now()[1], scene, cosine: () => g.cosine(now()[1].G, ...state.pair), stored: () => g.cosine(first().s.G, ...state.pair), gram: () => now()[1].G,
     probabilities: () => { const [s, h] = now(); return g.probabilities(s, h, state.pointer, link()); }, largestChange, playing: () => playing !== null,
-    winners: () => g.winners(now()[1], raw().reach).map((p, i) => (p.length ? i : -1)).filter((i) => i >= 0), sets: () => g.cells(now()[1].slopes.map((w, i) => [w, now()[1].levels[i]]), raw().reach).map((c) => c.signs), added: () => now()[1].size, stop,
+    winners: () => { const [s, h] = now(); return able(s, h, regions(s, h)); }, sets: () => g.cells(now()[1].slopes.map((w, i) => [w, now()[1].levels[i]]), raw().reach).map((c) => c.signs), added: () => now()[1].size, stop,
   };
   function start() { if (!recall()) { choose(real ? -1 : 0); if (!window.matchMedia("(prefers-reduced-motion: reduce)").matches) play(); } }
   const packed = $("labels-data").textContent.trim(), waits = packed !== "" && /step=model&scene=[1-9]/.test(location.hash);

@@ -108,9 +108,9 @@ const geometry = (() => {
     return out.length > 2 ? out : [];
   }
   const square = (r) => [[-r, -r], [r, -r], [r, r], [-r, r]];
-  function winners(h, r) {  // the region of each label, exactly: where no other score is above
+  function winners(h, r, within = square(r)) {  // the region of each label, exactly: where no other score is above
     return h.slopes.map((w, i) => {
-      let poly = square(r);
+      let poly = within;
       for (let j = 0; j < h.slopes.length && poly.length; j++) if (j !== i) {
         const d = [w[0] - h.slopes[j][0], w[1] - h.slopes[j][1]], c = h.levels[i] - h.levels[j];
         if (d[0] === 0 && d[1] === 0) { if (c < 0 || (c === 0 && j < i)) poly = []; } else poly = clip(poly, d, c);
@@ -138,8 +138,8 @@ const geometry = (() => {
     return out;
   }
   function grid(r, n) { const out = []; for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) out.push([(2 * i / (n - 1) - 1) * r, (2 * j / (n - 1) - 1) * r]); return out; }
-  function correlations(s, h, link) {  // of (centred) logits over the inputs of the square
-    const X = grid(s.reach, 12), n = h.slopes.length, Z = X.map((x) => { const z = scores(s, h, x); if (link === "sigmoid") return z; const m = z.reduce((a, b) => a + b, 0) / n; return z.map((t) => t - m); });
+  function correlations(s, h, link, X) {  // of (centred) logits over some inputs
+    const n = h.slopes.length, Z = X.map((x) => { const z = scores(s, h, x); if (link === "sigmoid") return z; const m = z.reduce((a, b) => a + b, 0) / n; return z.map((t) => t - m); });
     const mean = Array.from({ length: n }, (_, i) => Z.reduce((t, z) => t + z[i], 0) / Z.length);
     const C = Array.from({ length: n }, () => new Array(n).fill(0));
     for (const z of Z) for (let i = 0; i < n; i++) for (let j = i; j < n; j++) C[i][j] += (z[i] - mean[i]) * (z[j] - mean[j]);

@@ -1,16 +1,25 @@
-"""The four steps of the page, which are the paper: each a head of the plane, or two, and what to look for."""
+"""The steps of the page: each a head of the plane, or two, and what to look for. The first four are the paper."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gonio.explorer.figure_heads import FIGURE_1, FIGURE_3, FIGURE_4_A, FIGURE_4_B
 
+INPUTS_W = [[0.4, 0.3], [2.0, -0.1], [-1.0, 0.2], [0.1, -1.3], [0.7, 1.8], [2.6, 1.7]]
+INPUTS_B = [0.0, -0.3, -0.3, -0.3, -1.7, -3.2]
+INPUT_SETS: dict[str, dict[str, Any] | None] = {
+    "all": None,
+    "x ≥ 0 (ReLU)": {"kind": "nonnegative"},
+    "box (tanh)": {"kind": "box", "size": 1.0},
+    "disc (RMSNorm)": {"kind": "disc", "size": math.sqrt(2)},
+}
 SHORT = [row if k != 2 else [0.0, 2.0] for k, row in enumerate(FIGURE_3)]
 
 
 def steps() -> list[dict[str, Any]]:
-    """Softmax, sigmoid, length, ranking."""
+    """Softmax, sigmoid, length, ranking, inputs."""
     return [
         _step(
             "softmax",
@@ -47,6 +56,17 @@ def steps() -> list[dict[str, Any]]:
             ],
             (2, 0),
             link="ranking",
+        ),
+        _step(
+            "inputs",
+            "Fewer inputs, fewer labels that can win. Choose which inputs reach the head; lengthen label 5 until it "
+            "wins within the box too.",
+            [
+                {**_scene(name, INPUTS_W, 1, 2.2), "bias": INPUTS_B, "inputs": inputs}
+                for name, inputs in INPUT_SETS.items()
+            ],
+            (4, 1),
+            stretch=4,
         ),
     ]
 

@@ -62,6 +62,7 @@ const view = (() => {
   function regions(canvas, s, polys, where) {
     const [g, w, h, ratio] = fit(canvas), { at } = placer(w, h, s.reach * 1.02), n = s.W.length;
     polys.forEach((poly, i) => { if (!poly.length) return; path(g, poly, at); g.globalAlpha = 0.75; g.fillStyle = paint(i, n); g.fill(); g.globalAlpha = 1; g.strokeStyle = dark.matches ? "#000" : n > OKABE.length ? "#565b63" : "#fff"; g.lineWidth = 1.2 * ratio; g.stroke(); });
+    if (s.inputs) { path(g, inputSets.edge(s.inputs, s.reach), at); g.strokeStyle = style("--ink"); g.lineWidth = 2 * ratio; g.stroke(); }
     dots(g, s, at, ratio);
     polys.forEach((poly, i) => { if (geometry.area(poly) > 0.004 * s.reach * s.reach) contrast(g, cut(s.labels[i], 14), ...at(geometry.middle(poly)), 12 * ratio); });
     frame(g, at, s.reach, ratio); pointer(g, at, where, ratio);

@@ -113,10 +113,15 @@ class NeverWins(Certificate):
         """Whether it is about this head, and its rivals are labels of it, none of them the label or its equal."""
         try:
             self._check(head, self.label)
-            self._rivals(head, self.rivals, int(self.label), *head.equals(int(self.label)).tolist())
+            self._rivals(head, self.rivals, int(self.label))
         except CertificateError:
             return False
-        return True
+        return not len(self._equal_rivals(head))
+
+    def _equal_rivals(self, head: Head) -> np.ndarray:
+        """Its rivals whose scores are the label's own everywhere; the rivals must be labels of the head."""
+        same = head.first_equals
+        return self.rivals[same[self.rivals] == same[self.label]]
 
     @property
     def names_no_rivals(self) -> bool:
@@ -126,11 +131,13 @@ class NeverWins(Certificate):
     def verify(self, head: Head) -> float:
         """A proven upper bound of what the label can win by, at most 0; 0.0 where the mean meets it exactly."""
         self._check(head, self.label)
-        equal = np.intersect1d(self.rivals, head.equals(self.label))
+        self._rivals(head, self.rivals, self.label)
+        equal = self._equal_rivals(head)
         if len(equal):
-            raise self._refuse(f"label {equal[0]} scores as label {self.label} does everywhere, which proves nothing.")
+            raise self._refuse(
+                f"label {equal.min()} scores as label {self.label} does everywhere, which proves nothing."
+            )
         if head.inputs.points is not None:
-            self._rivals(head, self.rivals, self.label)
             if len(self.weights):
                 raise self._refuse("over observed embeddings rivals have no weights; leave them empty.")
             value = observed_inputs.most(head, self.label, self.rivals)

@@ -56,9 +56,7 @@ def most_of_all(head: Head) -> Float[np.ndarray, " labels"]:
     observed = head.inputs.points
     assert observed is not None
     n, d = head.shape
-    group = np.arange(n)  # equals have one number
-    for g in head.twins:
-        group[g] = g[0]
+    group = head.first_equals  # equals have one number
     out = np.full(n, -np.inf)
     bias = np.zeros(n) if head.bias is None else head.bias.astype(np.float64)
     with np.errstate(all="ignore"):

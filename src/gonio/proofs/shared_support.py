@@ -63,7 +63,7 @@ class SharedRivals:
 
     def __init__(self, head: Head, rivals: Int[np.ndarray, " rivals"], typical: Float[np.ndarray, " rivals"]) -> None:
         self.head, self.rivals = head, rivals
-        self.same = _first_equals(head)
+        self.same = head.first_equals
         A = _columns(head, rivals)
         # Each line divided by a power of two: exactly, and one bound serves lines of any size.
         with np.errstate(all="ignore"), one_blas_thread():
@@ -163,14 +163,6 @@ class SharedRivals:
         wrong = ((radius + terms * UNIT * np.abs(w)) * np.abs(gap)).sum(axis=1)
         wrong = (wrong + terms * UNIT * (np.abs(u) * np.abs(further)).sum(axis=1)) * SLACK
         return (w * gap).sum(axis=1) + (u * further).sum(axis=1) - wrong
-
-
-def _first_equals(head: Head) -> Int[np.ndarray, " labels"]:
-    """For each label the first of those whose scores are its own at every input."""
-    first = np.arange(head.shape[0])
-    for group in head.twins:
-        first[group] = group[0]
-    return first
 
 
 def _right_inverse(A: np.ndarray, typical: np.ndarray) -> np.ndarray | None:
