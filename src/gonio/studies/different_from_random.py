@@ -132,7 +132,8 @@ def different_from_random(
         verdict(p, {m.name: m for m in found}, centred),
         limits=(
             "The spectrum, how much each label's logit varies, and what goes with frequency are themselves trained: "
-            "what is matched is not shown to be random. Rare and frequent labels may also spread in other directions; "
+            "what is matched is not shown to be random. The random heads that keep frequency have the whole spectrum "
+            "only nearly: the table says how nearly. Rare and frequent labels may also spread in other directions; "
             "that is not matched. Other states give other numbers."
             + (FEW.format(n, d) if not table and n - centred <= d else "")
             + (TABLE if table else "")

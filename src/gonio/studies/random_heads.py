@@ -2,7 +2,7 @@
 
     spectrum   A A' has the same eigenvalues: A = Q diag(s), Q a random frame orthogonal to the vector of ones
     sizes      and each label's own size, how much its logit varies; all heads of this spectrum and these sizes are
-               equally likely
+               about equally likely
     frequency  and what goes with frequency: a row is the mean row at its frequency plus the size that frequency gives
                it times something random, of the spectrum and sizes which that has in the head (see `frequency_part`)
 
@@ -11,7 +11,7 @@ Matching the spectrum of W itself would be empty: a Gaussian times any matrix is
 Sizes that are set after directions are drawn would not do: in a Gaussian head long rows lie along the leading axes, and
 it would differ from its own null. So rows move on their spheres: two coordinates are turned at a time, by an angle of
 the law exp(-x'Bx/2) that a Gaussian row has when its length is known, B such that the spectrum is met on the average.
-What still misses it is then set right in turns with the lengths.
+What still misses it is then set right in turns with the lengths, each time by the nearest head that has the spectrum.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _on_spheres(R: np.ndarray, V: np.ndarray, rng: np.random.Generator) -> Itera
             X = _turned(X, B, rng)
         Y = X
         for k in range(ROUNDS):
-            Y = _frame((Y - V @ (V.T @ Y)) / np.sqrt(values)) * np.sqrt(values)
+            Y = _frame((Y - V @ (V.T @ Y)) * np.sqrt(values)) * np.sqrt(values)
             now = np.linalg.norm(Y, axis=1, keepdims=True)
             change = size / np.where(now > 0, now, 1)
             near = np.abs(change - 1).max() < 1e-4
