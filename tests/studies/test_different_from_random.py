@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -10,14 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gonio
+from gonio.core.errors import GonioError
 from gonio.core.head import Head
 from gonio.studies.centred_logits import correlations, logit_coordinates, mean_probability
 from gonio.studies.cosine_spread import cosine_spread, mean_square, whitened, without_frequency
 from gonio.studies.different_from_random import STATISTICS, different_from_random, edges, p_value, statistics, verdict
+from gonio.studies.frequency_part import curves, frequency_share, kept_part, share, size_trend, weighted_parts
 from gonio.studies.label_meaning import label_meaning
-from gonio.studies.random_heads import of_one_spectrum, of_one_spectrum_and_norms, spectrum_missed
+from gonio.studies.random_heads import (
+    of_one_spectrum,
+    of_one_spectrum_and_sizes,
+    of_one_spectrum_sizes_and_frequency,
+    spectrum_missed,
+)
 from gonio.studies.study import Measured
 from tests.studies.made import clustered_head, equivalent, random_head
+
+SIZES, FREQUENCY = "spectrum and sizes", "spectrum, sizes and frequency"
 
 
 @settings(max_examples=8, deadline=None)
@@ -74,13 +83,158 @@ def test_random_heads_match_spectrum_and_sizes(centred):
     A = clustered_head(200, 8)[0].W * np.linspace(0.3, 3, 200)[:, None]
     A = A - A.mean(axis=0) if centred else A
     rng = np.random.default_rng(0)
-    B = of_one_spectrum(A, rng, centred=centred)
+    B = next(of_one_spectrum(A, rng, centred=centred))
     assert np.allclose(np.linalg.svd(B, compute_uv=False), np.linalg.svd(A, compute_uv=False))
     assert np.allclose(B.sum(axis=0), 0) == centred
-    C = of_one_spectrum_and_norms(A, rng, centred=centred)
+    C, other = islice(of_one_spectrum_and_sizes(A, rng, centred=centred), 2)
     assert np.allclose(np.linalg.norm(C, axis=1), np.linalg.norm(A, axis=1))
-    assert spectrum_missed(A, C) < 1e-3
+    assert spectrum_missed(A, C) < 2e-3
     assert spectrum_missed(A, B) < 1e-9
+    assert abs(np.corrcoef(C.ravel(), other.ravel())[0, 1]) < 0.2  # the next one is another
+
+
+def uneven_gaussian(n, d, rng):
+    """A head without any structure but its spectrum."""
+    W = rng.normal(size=(n, d)) * np.linspace(1, 8, d) ** 1.5
+    return W - W.mean(axis=0)
+
+
+def made_of_frequency(n, d, rng, size=0.6):
+    """Rows that follow log frequency in a line and a parabola, with noise whose size goes with it too."""
+    f = rng.normal(size=n)
+    W = np.exp(size * f)[:, None] * rng.normal(size=(n, d))
+    W[:, 0] += 4 * f
+    W[:, 1] += 4 * f**2
+    return W - W.mean(axis=0), f
+
+
+def told_apart(A, null, draws=39):
+    """The p-values of the statistics beside so many draws of a null."""
+    seen, drawn = statistics(A), [statistics(B) for B in islice(null, draws)]
+    return [p_value(seen[s], np.array([r[s] for r in drawn])) for s in STATISTICS]
+
+
+@pytest.mark.slow
+def test_a_head_without_structure_is_seldom_told_apart_from_its_own_nulls():
+    """Both nulls keep about their level on Gaussian heads of an uneven spectrum."""
+    ps: dict[str, list] = {SIZES: [], FREQUENCY: []}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        A, f = uneven_gaussian(200, 8, rng), rng.normal(size=200)
+        ps[SIZES].append(told_apart(A, of_one_spectrum_and_sizes(A, rng, centred=True)))
+        ps[FREQUENCY].append(told_apart(A, of_one_spectrum_sizes_and_frequency(A, curves(f), rng, centred=True)))
+    for kind, p in ps.items():
+        assert (np.array(p) <= 0.05).mean() < 0.12, kind
+        assert (np.array(p) <= 0.05).mean(axis=0).max() <= 0.3, kind
+
+
+@pytest.mark.slow
+def test_a_head_made_of_frequency_is_told_apart_from_the_plain_null_alone():
+    plain, held = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A, f = made_of_frequency(200, 8, rng)
+        plain.append(told_apart(A, of_one_spectrum_and_sizes(A, rng, centred=True)))
+        held.append(told_apart(A, of_one_spectrum_sizes_and_frequency(A, curves(f), rng, centred=True)))
+    assert (np.array(plain) <= 0.05).mean() > 0.4
+    assert (np.array(held) <= 0.05).mean() < 0.12
+
+
+def as_states(A):
+    """A softmax head with these rows and states of unit covariance, so that A are its coordinates."""
+    d = A.shape[1]
+    return Head(A, link="softmax"), np.sqrt(d) * np.concatenate([np.eye(d), -np.eye(d)])
+
+
+def test_frequency_alone_is_not_shown_to_differ_once_it_is_kept_and_other_structure_is():
+    rng = np.random.default_rng(3)
+    A, f = made_of_frequency(160, 6, rng)
+    head, F = as_states(A)
+    r = different_from_random(head, F, frequency=f)
+    assert "statistics differ from random heads of the same spectrum and sizes" in r.verdict
+    assert "With what goes with frequency kept too, none of 6 is shown to differ." in r.verdict
+    assert "Frequency may be the reason for:" in r.verdict
+    name = "share of the logits that goes with frequency"
+    assert r[name].value > 0.5 > r[f"{name}, dealt freely"].high
+
+    head, F, _ = clustered_head(160, 6, 16)
+    r = different_from_random(head, F, frequency=f)
+    still = r.verdict.split("kept too, ")[1]
+    assert "nearest" in still.split(").")[0]
+    assert "may be the reason for: nearest" not in r.verdict
+    assert r[name].value <= r[f"{name}, dealt freely"].high + 0.03
+
+
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10**6), link=st.sampled_from(["softmax", "sigmoid"]), bias=st.booleans())
+def test_no_equivalent_form_has_another_null(seed, link, bias):
+    """The whole study with its random heads comes out the same in another form of the model, drawn from one seed."""
+    head, F = random_head(60, 4, 90, seed, link, bias)
+    moved, G = equivalent(head, F, seed + 1)
+    a, b = (different_from_random(h, X, draws=5) for h, X in ((head, F), (moved, G)))
+    stored = ("stored cosines", "offset", "covariance", "frequency", "rest")  # these are what a form moves
+    for x, y in zip(a.measured, b.measured, strict=True):
+        if x.name not in stored:
+            assert x.value == pytest.approx(y.value, rel=1e-5, abs=1e-6), x.name
+
+
+def test_parts_of_frequency_against_least_squares():
+    rng = np.random.default_rng(0)
+    A, f = made_of_frequency(90, 5, rng)
+    U = curves(f)
+    assert np.allclose(U.T @ U, np.eye(U.shape[1]))
+    assert np.allclose(U.sum(axis=0), 0)
+    for curve in (f, f**2):  # lines and parabolas are kept whole
+        assert np.allclose(kept_part(curve - curve.mean(), U), curve - curve.mean())
+    X = np.column_stack([np.ones(90), U])
+    fitted = X @ np.linalg.lstsq(X, A, rcond=None)[0]
+    assert np.allclose(kept_part(A, U), fitted)
+    assert share(A, U) == pytest.approx((fitted**2).sum() / (A**2).sum())
+    trend = size_trend(A - fitted, U)
+    assert np.corrcoef(np.log(trend[:, 0]), f)[0, 1] > 0.8
+    kept, rest, V = weighted_parts(A, U, trend)
+    root = 1 / trend
+    weighted = X @ np.linalg.lstsq(X * root, A * root, rcond=None)[0]
+    assert np.allclose(kept, weighted)
+    assert np.allclose(kept + trend * rest, A)
+    assert np.allclose(V.T @ rest, 0, atol=1e-9)
+
+
+def test_a_random_head_keeps_the_mean_row_of_every_frequency_and_the_sizes():
+    rng = np.random.default_rng(1)
+    A, f = made_of_frequency(300, 6, rng)
+    U = curves(f)
+    kept, _, _ = weighted_parts(A, U, size_trend(A - kept_part(A, U), U))
+    drawn = list(islice(of_one_spectrum_sizes_and_frequency(A, U, rng, centred=True), 30))
+    left = np.array([B - kept for B in drawn])
+    assert np.abs(left.mean(axis=0)).mean() < 0.25 * np.abs(A - kept).mean()  # around the same mean row
+    lengths = np.linalg.norm(left, axis=2).mean(axis=0)
+    assert np.corrcoef(lengths, np.linalg.norm(A - kept, axis=1))[0, 1] > 0.99
+
+
+def test_labels_that_occur_equally_often_have_no_frequency_part():
+    A = random_head(50, 4)[0].W
+    U = curves(np.zeros(50))
+    assert U.shape == (50, 0)
+    assert frequency_share(A, U, np.random.default_rng(0))[0].value == 0
+    few = curves(np.repeat([0.0, 1.0, 2.0], [20, 20, 10]))
+    assert few.shape == (50, 2)
+    assert next(of_one_spectrum_sizes_and_frequency(A, U, np.random.default_rng(0), centred=False)).shape == A.shape
+
+
+def test_labels_without_frequency_are_left_out_and_a_table_needs_no_states():
+    head, F = random_head(90, 5)
+    f = np.random.default_rng(0).normal(size=90)
+    f[::9] = np.nan
+    r = different_from_random(head, F, frequency=f, draws=5, counted_in="a list")
+    assert "80 of 80 labels of known frequency x 5, 400 states; frequency: a list" in r.about
+    table = different_from_random(Head(head.W, link="input"), frequency=f, draws=5)
+    assert "as stored" in table.about
+    assert "convention" not in table.verdict
+    with pytest.raises(GonioError, match="neither states nor frequencies"):
+        different_from_random(head)
+    with pytest.raises(GonioError, match=r"frequencies have shape \(3,\); one for each label is needed, 90"):
+        different_from_random(head, F, frequency=[1, 2, 3])
 
 
 def test_a_random_head_is_not_shown_to_differ_and_a_clustered_one_is():
@@ -99,11 +253,17 @@ def test_the_verdict_is_what_the_numbers_say():
     numbers = {
         m.name: m for m in (Measured("stored cosines", 0.5), Measured("offset", 0.2), Measured("covariance", 0.05))
     }
-    said = verdict({"spread": 0.004, "hubs": 0.5}, numbers)
+    p = {"spread": 0.004, "hubs": 0.5}
+    said = verdict({SIZES: p, FREQUENCY: p}, numbers)
     assert said.startswith("1 of 2 statistics differ")
     assert "not shown to differ: hubs" in said
+    assert "With what goes with frequency kept too, 1 of 2 differ (spread)." in said
+    assert "may be the reason" not in said
     assert "50% is due to the offset and the covariance" in said
-    none = verdict({"spread": 0.04, "hubs": 0.5}, {**numbers, "offset": Measured("offset", 0.0)}, centred=True)
+    held = verdict({SIZES: p, FREQUENCY: {"spread": 0.5, "hubs": 0.5}}, numbers)
+    assert "kept too, none of 2 is shown to differ. Frequency may be the reason for: spread." in held
+    q = {"spread": 0.04, "hubs": 0.5}
+    none = verdict({SIZES: q, FREQUENCY: q}, {**numbers, "offset": Measured("offset", 0.0)}, centred=True)
     assert none.startswith("None of 2")
     assert "10%" in none
 

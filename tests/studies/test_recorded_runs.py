@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,16 @@ def test_g2pm_gives_the_recorded_numbers_again(study, run):
         assert m.name == r["name"]
         assert m.value == pytest.approx(r["value"], rel=1e-3, abs=1e-3), m.name
     assert told["verdict"] == found.verdict
+
+
+def test_what_reproduce_says_of_pairs_of_models_is_in_the_record():
+    from gonio.papers.lee_2025 import RECORDED
+
+    told = [float(x) for x in re.findall(r"\d\.\d{3}", RECORDED)]
+    for k, name in enumerate(("PP-OCRv3 and PP-OCRv4", "SmolLM2 and a copy rounded to 4 bits")):
+        run = next(r for r in RECORD["geometry"] if r["about"].startswith(name))
+        found = {m["name"]: m["value"] for m in run["measured"]}
+        assert told[2 * k : 2 * k + 2] == [round(found["stored cosines"], 3), round(found["logits"], 3)]
 
 
 def test_g2p_en_spells_as_its_head_says():

@@ -27,14 +27,23 @@ def clear(m, x, side):
 
 def random(said, against, n):
     names = ["spread", "nearest", "hubs", "own way", "margin", "can tie"]
-    apart = [s for s in names if p_of(n[f"{s}, random (spectrum and sizes)"]["how"]) <= 0.00851]  # 0.05 / 6, as printed
+    differ = lambda kind: [s for s in names if p_of(n[f"{s}, random ({kind})"]["how"]) <= 0.00851]  # noqa: E731  0.05 / 6
+    apart, still = differ("spectrum and sizes"), differ("spectrum, sizes and frequency")
     told = re.match(r"(\d) of 6 statistics differ .*? \((.*?)\)", said)
     assert (told is None) == (not apart)
     if told:
         assert (int(told[1]), told[2].split(", ")) == (len(apart), apart)
+    kept = re.search(r"kept too, (\w+) of 6 (?:is shown to differ|differ \((.*?)\))\.", said)
+    assert kept[1] == str(len(still) or "none")
+    assert (kept[2] or "").split(", ") == (still or [""])
+    gone = re.search(r"may be the reason for: (.*?)\.", said)
+    assert (gone[1].split(", ") if gone else []) == [s for s in apart if s not in still]
+    assert against == ""
+    if "stored cosines" not in n:
+        assert "convention" not in said
+        return
     share = sum(n[k]["value"] for k in ("offset", "covariance") if k in n) / n["stored cosines"]["value"]
     assert f"{share:.0%} is due to" in said
-    assert against == ""
 
 
 def geometry(said, against, n):

@@ -30,7 +30,7 @@ from gonio.studies.packaged_encoder import encoded
 from gonio.studies.study import StudyResult
 from gonio.studies.texts import cranfield, cranfield_questions, cranfield_sentences, fixture_text, news, sts_sentences
 from gonio.studies.tiny_language_models import tiny_models
-from gonio.studies.words import informativeness, judged_words, rows_of_words, word_frequencies
+from gonio.studies.words import frequency_of_rows, informativeness, judged_words, rows_of_words, word_frequencies
 
 Report = Callable[[int, int, str], None]
 FEW = 60  # labels asked of a head of many: each is proven against all rivals
@@ -41,6 +41,18 @@ def random(report: Report) -> Iterator[StudyResult]:
         yield _random.different_from_random(h.head, h.F, name=h.name, on_progress=report)
         if h.name == "g2pM":  # how much hangs on the number of labels
             yield _random.different_from_random(h.head, h.F, name=h.name, labels=800, on_progress=report)
+    often, smol = word_frequencies(), smollm2_states()
+    if not often:
+        return
+    tables = (("SmolLM2's words", smol and smol[0]), ("MiniLM's input table", minilm_words()),
+              ("wordllama's table", wordllama_words()))  # fmt: skip
+    for name, head in tables:
+        if head is not None:
+            F = smol[1]["F"] if smol is not None and head is smol[0] else None
+            told = frequency_of_rows(head, often)
+            yield _random.different_from_random(
+                head, F, frequency=told, counted_in="wordfreq's list", name=name, on_progress=report
+            )
 
 
 def geometry(report: Report) -> Iterator[StudyResult]:

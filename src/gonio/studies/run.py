@@ -95,9 +95,14 @@ def _lines(given: Given, name: str, models: int = 0) -> list[str]:
 
 
 def _random(given: Given, report: Report) -> tuple[StudyResult, ...]:
-    [(head, F)] = _heads(given, "random", 1)
-    name = given.models[0]
-    return (different_from_random.different_from_random(head, F, name=name, on_progress=report),)
+    told, name = given.frequencies, given.models[0] if given.models else ""
+    [(head, F)] = _heads(given, "random", 1, states=bool(given.states) or told is None)
+    if isinstance(told, dict):
+        words = {w.lower(): c for w, c in told.items()}
+        told = [told.get(x, words.get(x.lstrip("Ġ▁ ").lower(), 0)) for x in head.labels]
+    with np.errstate(divide="ignore"):
+        often = None if told is None else np.log(np.maximum(np.asarray(told, np.float64), 0))
+    return (different_from_random.different_from_random(head, F, frequency=often, name=name, on_progress=report),)
 
 
 def _geometry(given: Given, report: Report) -> tuple[StudyResult, ...]:

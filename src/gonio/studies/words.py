@@ -23,7 +23,7 @@ def rows_of_words(head: Head) -> dict[str, int]:
     A tokenizer that marks the space before a word (Ġ, ▁) has other rows for what goes on within one; these, and those
     that begin with ##, are no words.
     """
-    marked = any(x[:1] in ("Ġ", "▁") for x in head.labels)
+    marked = any(x[:1] in ("Ġ", "▁") and x[1:2].isalpha() for x in head.labels)  # rows of spaces alone mark nothing
     out: dict[str, int] = {}
     for i, label in enumerate(head.labels):
         if marked and label[:1] not in ("Ġ", "▁", " "):
@@ -31,6 +31,14 @@ def rows_of_words(head: Head) -> dict[str, int]:
         word = label.lstrip("Ġ▁ ")
         if len(word) > 1 and word.isascii() and word.isalpha() and word.islower():
             out.setdefault(word, i)
+    return out
+
+
+def frequency_of_rows(head: Head, often: dict[str, float]) -> np.ndarray:
+    """Of each row the number that its word has, nan where it is no word or has none."""
+    out = np.full(head.shape[0], np.nan)
+    for word, row in rows_of_words(head).items():
+        out[row] = often.get(word, np.nan)
     return out
 
 
