@@ -96,7 +96,7 @@ def test_weights_are_the_label_to_rounding_and_only_labels_inside_arrive():
     with BlasPool() as workers:
         space = prepare(pose(problem), workers)
         left = np.arange(400, 500)
-        mean = positive_means.mean_at(space, np.arange(400), space.V[400:460].mean(axis=0))
+        mean = positive_means.mean_at(space, np.arange(400), space.V[400:460].mean(axis=0), workers)
         found = positive_means.bent_to(mean, space, left, workers)
     assert len(found.labels) > 30
     assert {best(problem, (i,)) <= 1e-9 for i in found.labels.tolist()} == {True}

@@ -255,9 +255,9 @@ def test_the_verdict_is_what_the_numbers_say():
     }
     p = {"spread": 0.004, "hubs": 0.5}
     said = verdict({SIZES: p, FREQUENCY: p}, numbers)
-    assert said.startswith("1 of 2 statistics differ")
+    assert said.startswith("1 of 2 statistics differs")
     assert "not shown to differ: hubs" in said
-    assert "With what goes with frequency kept too, 1 of 2 differ (spread)." in said
+    assert "With what goes with frequency kept too, 1 of 2 differs (spread)." in said
     assert "may be the reason" not in said
     assert "50% is due to the offset and the covariance" in said
     held = verdict({SIZES: p, FREQUENCY: {"spread": 0.5, "hubs": 0.5}}, numbers)

@@ -29,11 +29,11 @@ def random(said, against, n):
     names = ["spread", "nearest", "hubs", "own way", "margin", "can tie"]
     differ = lambda kind: [s for s in names if p_of(n[f"{s}, random ({kind})"]["how"]) <= 0.00851]  # noqa: E731  0.05 / 6
     apart, still = differ("spectrum and sizes"), differ("spectrum, sizes and frequency")
-    told = re.match(r"(\d) of 6 statistics differ .*? \((.*?)\)", said)
+    told = re.match(r"(\d) of 6 statistics differs? .*? \((.*?)\)", said)
     assert (told is None) == (not apart)
     if told:
         assert (int(told[1]), told[2].split(", ")) == (len(apart), apart)
-    kept = re.search(r"kept too, (\w+) of 6 (?:is shown to differ|differ \((.*?)\))\.", said)
+    kept = re.search(r"kept too, (\w+) of 6 (?:is shown to differ|differs? \((.*?)\))\.", said)
     assert kept[1] == str(len(still) or "none")
     assert (kept[2] or "").split(", ") == (still or [""])
     gone = re.search(r"may be the reason for: (.*?)\.", said)

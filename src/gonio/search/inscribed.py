@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gonio.search.positive_means import PositiveMean, made_of
+from gonio.core.blas_pool import BlasPool
+from gonio.core.parallel import spans
+from gonio.search.positive_means import COLUMNS, PositiveMean, made_of
 from gonio.search.whitening import WhitenedRows
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Ball:
         return tau * self.radius / (1 - tau)
 
 
-def inscribed(space: WhitenedRows, rows: np.ndarray) -> Ball:
+def inscribed(space: WhitenedRows, rows: np.ndarray, workers: BlasPool) -> Ball:
     """The ball that some rows span; it is empty (radius 0) where they do not span the space."""
     rank = space.rank
     if not len(rows) or not rank:
@@ -58,13 +60,17 @@ def inscribed(space: WhitenedRows, rows: np.ndarray) -> Ball:
             d = space.cone.width - 1
             axes = np.column_stack([np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, -space.cone.radius)])
             rays = np.vstack([rays, space.whitened(axes)])
-    mean = made_of(space, rows, p, rays, np.full(len(rays), 1 / max(1, len(rays))))
+    mean = made_of(space, rows, p, rays, np.full(len(rays), 1 / max(1, len(rays))), workers)
     if mean is None:
         return Ball(p @ A, 0.0)
     # M is an inverse up to `wrong`; the weights above then miss z by as much, and the ball shrinks by it.
-    moments = (mean.columns * mean.shares[:, None]).T @ mean.columns
-    wrong = float(np.linalg.norm(moments @ mean.inverse - np.eye(rank + 1)))
-    steep = (mean.columns @ mean.inverse)[:, :rank]
-    radius = (1 - 2 * wrong - 1e-9) / float(np.sqrt(np.einsum("ij,ij->i", steep, steep).max())) - 4 * space.drift
+    wrong = float(np.linalg.norm(mean.moments @ mean.inverse - np.eye(rank + 1)))
+
+    def steepest(s: tuple[int, int]) -> float:
+        steep = mean.columns[slice(*s)] @ mean.inverse[:, :rank]
+        return float(np.einsum("ij,ij->i", steep, steep).max())
+
+    most = np.sqrt(np.max(workers.run(steepest, spans(len(mean.columns), COLUMNS))))
+    radius = (1 - 2 * wrong - 1e-9) / float(most) - 4 * space.drift
     good = np.isfinite(radius) and radius > 0
     return Ball(mean.centre, radius if good else 0.0, mean if good else None)

@@ -37,6 +37,7 @@ APART = 0.1  # of the length of a typical row: nearer to the crowd than this, a 
 NEAR_AIM = 0.01  # of its length: how near a mean must come to its aim
 SLIGHT = 1e-4  # of the largest share: columns with less would leave nothing to prove that they count
 LARGEST_POOL = 6000  # of these, or 8 for each dimension
+COLUMNS = 2048  # that one thread multiplies at a time
 PIECE = 128  # labels that are bent together
 PIECES = 4  # at least, whatever the number of threads: BLAS rounds by the shape of a product
 FIRST, FEW = 64, 8  # labels that are tried first; one in so many must arrive for more to be tried
@@ -53,7 +54,8 @@ class PositiveMean:
     rivals: Int[np.ndarray, " rows"]
     columns: Float[np.ndarray, "columns augmented"]  # those of the rows first
     shares: Float[np.ndarray, " columns"]
-    inverse: Float[np.ndarray, "augmented augmented"]
+    moments: Float[np.ndarray, "augmented augmented"]  # sum_j p_j a_j a_j'
+    inverse: Float[np.ndarray, "augmented augmented"]  # of them
     centre: Float[np.ndarray, " rank"]
     kappa: float
 
@@ -116,7 +118,7 @@ def positive_means(
         if len(left) < max(LEAST, space.rank // 4):  # the wider, the dearer is a mean
             return
         aim = _most_crowded(space.V[_some(left, LOOKED_AT)])
-        mean = mean_at(space, pool, aim)
+        mean = mean_at(space, pool, aim, workers)
         found = bent_to(mean, space, left, workers) if mean else None
         if found is None or len(found.labels) < LEAST:
             return
@@ -124,27 +126,36 @@ def positive_means(
         left = np.setdiff1d(left, found.labels)
 
 
-def mean_at(space: WhitenedRows, pool: np.ndarray, aim: np.ndarray) -> PositiveMean | None:
+def mean_at(space: WhitenedRows, pool: np.ndarray, aim: np.ndarray, workers: BlasPool) -> PositiveMean | None:
     """A positive mean of rows of the pool and of rays near the aim; None where none is found."""
     # Rows of the crowd itself would take all the weight, and could not be settled by it.
     rivals = pool[np.linalg.norm(space.V[pool] - aim, axis=1) > APART * np.sqrt(space.rank)]
     found = _tilted(space.V[rivals], space.rays, aim) if len(rivals) > space.rank else None
-    return None if found is None else made_of(space, rivals[found[0]], found[1], space.rays[found[2]], found[3])
+    return (
+        None if found is None else made_of(space, rivals[found[0]], found[1], space.rays[found[2]], found[3], workers)
+    )
 
 
 def made_of(
-    space: WhitenedRows, rivals: np.ndarray, p: np.ndarray, rays: np.ndarray, q: np.ndarray
+    space: WhitenedRows, rivals: np.ndarray, p: np.ndarray, rays: np.ndarray, q: np.ndarray, workers: BlasPool
 ) -> PositiveMean | None:
     """The mean of these rows and rays with shares p and q; None where they do not span the space."""
     V = space.V[rivals]
     centre, kappa = p @ V + q @ rays, space.kappa
     columns = np.vstack([np.column_stack([V - centre, np.full(len(V), kappa)]), np.pad(rays, ((0, 0), (0, 1)))])
     shares = np.concatenate([p, q])
+
+    def weighed(s: tuple[int, int]) -> np.ndarray:
+        some = columns[slice(*s)]
+        return (some * shares[slice(*s), None]).T @ some
+
+    moments = sum(workers.run(weighed, spans(len(columns), COLUMNS)), np.zeros((space.rank + 1, space.rank + 1)))
     try:
-        inverse = np.linalg.inv((columns * shares[:, None]).T @ columns)
+        inverse = np.linalg.inv(moments)
     except np.linalg.LinAlgError:
         return None
-    return PositiveMean(rivals, columns, shares, inverse, centre, kappa) if np.isfinite(inverse).all() else None
+    whole = np.isfinite(inverse).all()
+    return PositiveMean(rivals, columns, shares, moments, inverse, centre, kappa) if whole else None
 
 
 def bend(s: np.ndarray) -> np.ndarray:

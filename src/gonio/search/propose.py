@@ -159,7 +159,7 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     if len(ledger.open) > FEW and BoxAscent.possible(problem):
         _climb(problem, ledger, workers)
     pool = _ball_rows(ledger, space.rank)
-    ball = inscribed(space, pool)
+    ball = inscribed(space, pool, workers)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
     _settle_by_means(space, ball, ledger, workers)
     _cut(space, ball, ledger, workers)
@@ -219,7 +219,7 @@ def _own_directions(
             own.decide(rows, asked, workers, lambda lead: ledger.say("own direction", int((lead > 0).sum())))
         finally:  # an interrupt keeps what has been accepted so far
             ledger.ground = replace(ledger.ground, own=rows.light(), lead=own.lead.copy())
-            _keep_own_directions(ledger, rows, own.lead)
+            _keep_own_directions(ledger, rows, own.lead, workers)
     return None if cone.affine else rows
 
 
@@ -230,7 +230,7 @@ def _ball_rows(ledger: Ledger, rank: int) -> np.ndarray:
     return rows[:: max(1, len(rows) // (24 * max(1, rank)))]
 
 
-def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) -> None:
+def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray, workers: BlasPool) -> None:
     """Write down who wins in its own direction, with the margin that is left in the problem's own set."""
     won = np.flatnonzero(lead > 0)
     left = np.empty(len(won))
@@ -242,9 +242,12 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray) ->
         if cone.affine:
             left = np.ldexp(4 * cone.spread * (0.75 - lost / lead[won]) * (1 - 1e-12), cone.lift)
     else:
-        for s in spans(len(won), 4096):
-            V = own.V[won[slice(*s)]]
-            left[slice(*s)] = from_own(ledger.ground, unit(V), lead[won[slice(*s)]])[1] * (1 - 1e-12)
+
+        def measure(s: tuple[int, int]) -> None:
+            some = won[slice(*s)]
+            left[slice(*s)] = from_own(ledger.ground, unit(own.V[some]), lead[some])[1] * (1 - 1e-12)
+
+        workers.run(measure, spans(len(won), 4096))
     won, left = won[left > 0], left[left > 0]
     ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["own direction"], WINS
 

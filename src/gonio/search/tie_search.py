@@ -177,7 +177,7 @@ def _cut(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:
     n = len(problem.V)
     space = prepare(pose(problem), workers)
     rows = np.arange(n)[:: max(1, n // (12 * max(1, space.rank)))]
-    ball = inscribed(space, rows)
+    ball = inscribed(space, rows, workers)
     ledger.ground = replace(ledger.ground, cone=space.cone, space=space.light(), ball=ball, pool=rows)
     left = ledger.open
     shared = _TieGround(space, ball, lambda T: ledger.say(int((T.status != 0).sum())))

@@ -173,13 +173,13 @@ def verdict(p: dict[str, dict[str, float]], numbers: dict[str, Measured], centre
     apart, same = _told_apart(p[SIZES])
     many = len(p[SIZES])
     if apart:
-        said = f"{len(apart)} of {many} statistics differ from random heads of the same spectrum and sizes ("
+        said = f"{_count(apart, many, 'statistics ')} from random heads of the same spectrum and sizes ("
         said += ", ".join(apart) + ")" + (f"; not shown to differ: {', '.join(same)}" if same else "") + "."
     else:
         said = f"None of {many} statistics is shown to differ from random heads of the same spectrum and sizes."
     still, _ = _told_apart(p[FREQUENCY])
-    said += f" With what goes with frequency kept too, {len(still) or 'none'} of {many}"
-    said += f" differ ({', '.join(still)})." if still else " is shown to differ."
+    said += " With what goes with frequency kept too, "
+    said += f"{_count(still, many)} ({', '.join(still)})." if still else f"none of {many} is shown to differ."
     gone = [s for s in apart if s not in still]
     said += f" Frequency may be the reason for: {', '.join(gone)}." if gone else ""
     if "stored cosines" not in numbers:
@@ -188,6 +188,10 @@ def verdict(p: dict[str, dict[str, float]], numbers: dict[str, Measured], centre
     convention = sum(parts) / numbers["stored cosines"].value
     which = "the offset and the covariance of the rows, which are" if centred else "the rows' covariance, which is"
     return f"{said} Of the mean square of the stored cosines {convention:.0%} is due to {which} convention."
+
+
+def _count(some: list[str], many: int, of: str = "") -> str:
+    return f"{len(some)} of {many} {of}differ{'s' if len(some) == 1 else ''}"
 
 
 def _told_apart(p: dict[str, float]) -> tuple[list[str], list[str]]:
