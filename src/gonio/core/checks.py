@@ -6,6 +6,7 @@ Every complaint reads: who, what was found, what was wanted, what to do.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +149,22 @@ def listed(x: Any, who: str, of: str) -> list[Any]:
         return list(x.tolist() if isinstance(x, np.ndarray) else x)
     except TypeError:
         raise GonioError(f"{who}: a list of {of} is needed, not a {type(x).__name__}.") from None
+
+
+def positive(x: Any, who: str, name: str, otherwise: str = "") -> float:
+    """A finite number above 0, as a float; anything else is an error that shows it.
+
+    >>> positive(30, "Head", "softcap")
+    30.0
+    """
+    try:
+        number = float(x) if isinstance(x, Real) and not isinstance(x, bool) else None
+    except OverflowError:  # a whole number beyond floats
+        number = np.inf
+    if number is None or not (np.isfinite(number) and number > 0):
+        shown = repr(x)[:60] if number is None else number
+        raise GonioError(f"{who}: {name} is {shown}; a positive number is needed{otherwise}.")
+    return number
 
 
 def one_of(value: Any, choices: Sequence[str], who: str, name: str) -> str:

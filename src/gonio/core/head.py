@@ -91,9 +91,7 @@ class Head:
         if trained is not None:
             checks.one_of(trained, get_args(Trained), "Head", "trained")
         if softcap is not None:
-            softcap = float(softcap)
-            if not (np.isfinite(softcap) and softcap > 0):
-                raise GonioError(f"Head: softcap is {softcap}; a positive number is needed, or None for none.")
+            softcap = checks.positive(softcap, "Head", "softcap", ", or None for none")
         if source is not None and source.padded and not (0 <= min(source.padded) <= max(source.padded) < n):
             raise GonioError(f"Head: source.padded names row {max(source.padded)}; the head has rows 0 to {n - 1}.")
         if not rows.derived:
