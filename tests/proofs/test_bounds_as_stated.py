@@ -9,9 +9,10 @@ import pytest
 
 from gonio import AfterRMSNorm, AllInputs, Box, Nonnegative
 from gonio.core.blas_pool import BlasPool
+from gonio.core.byte_rows import ByteRows
 from gonio.core.float_units import UNIT, UNIT32
 from gonio.proofs.mapped_rows import MappedRows, map_rows, multiplied
-from gonio.proofs.own_direction import OwnDirections, _Triangle
+from gonio.proofs.own_direction import OwnDirections, _Triangle, leading
 from tests.proofs.rationals import dot, exact
 
 
@@ -91,30 +92,54 @@ def test_the_slack_is_the_one_stated(sizes, drift, d):
         assert t._beyond(alive, 3).tolist() == [0.0] * 3
 
 
+@pytest.mark.parametrize("in_bytes", [False, True])
 @pytest.mark.parametrize("d", [3, 96])
-def test_the_bound_of_a_window_is_above_every_exact_product(d):
+def test_the_bound_of_a_window_is_above_every_exact_product(d, in_bytes):
     """Also after the drift that the lemma speaks of; and not far above."""
     rng = np.random.default_rng(d)
     V = rng.standard_normal((30, d)) * np.linspace(3, 1, 30)[:, None]
     V[7] = -V[3] * 0.9
     with BlasPool() as workers:
         t = triangle(V, 1e-4, workers)
+        t.bytes = ByteRows.of(t.V) if in_bytes else None
         rows = exact(V[t.order])
         alive = np.arange(20, 26)
-        for whole in (True, False):
-            for a, b in ((0, 30), (0, 10), (15, 30)):
-                bound, lost = t._window(alive, t.V[alive], a, b, whole)
+        for a, b in ((0, 30), (0, 10), (16, 30)):
+            for k in {d, min(64, d), leading(t.norms[a] / t.norms[alive[-1]], d)}:
+                bound, lost, doubt = t._window(alive, a, b, k)
+                assert 0 <= doubt <= (k < d)
                 slack = t._slack(alive, a)
-                for k, i in enumerate(alive.tolist()):
+                left = np.zeros(6)
+                if t.bytes is not None:
+                    rest, norms = t.bytes.rest, t.norms
+                    left = rest[alive] * norms[a] + (norms[alive] + rest[alive]) * rest[a:b].max()
+                for q, i in enumerate(alive.tolist()):
                     most = max(dot(rows[i], rows[j]) for j in range(a, b) if j != i)
                     square = dot(rows[i], rows[i])
                     off = exact(4e-4 * 0.999 * t.norms[i])
-                    assert most + off <= exact(bound[k])
-                    assert lost[k] == (not bound[k] < t.norms[i] ** 2)
-                    if whole:
-                        room = 1.01 * slack[k] + 2.0**-20 * abs(float(most))
-                        assert float(most) + 0.9 * slack[k] <= bound[k] <= float(most) + room
-                    assert not lost[k] or float(most) + 1.2 * slack[k] + 1e-5 > float(square) or not whole
+                    assert most + off <= exact(bound[q])
+                    assert lost[q] == (not bound[q] < t.norms[i] ** 2)
+                    if k == d:
+                        room = 1.01 * slack[q] + 2.0**-20 * abs(float(most))
+                        assert float(most) + 0.9 * slack[q] <= bound[q] <= float(most) + room + 2 * left[q]
+                    # What is lost was looked at in floats and in full.
+                    assert not lost[q] or float(most) + 1.2 * slack[q] + 1e-5 > float(square)
+
+
+def test_what_bytes_leave_over_is_all_of_it_in_the_bound():
+    """Two rows whose bytes are equal and whose rests are alike: their product is below the bound by next to nothing."""
+    u = np.array([127.0, 0.499, 0.499, 0.499, -0.499])
+    with BlasPool() as workers:
+        t = triangle([u * 1.0000001, u], 0.0, workers)
+        t.bytes = ByteRows.of(t.V)
+        assert (t.bytes.numbers[:, :5] == [127, 0, 0, 0, 0]).all()
+        bound = t._by_bytes(np.array([0]), 0, 2, 5)[0]
+        rest = 0.998
+        assert t.bytes.rest == pytest.approx([rest, rest], rel=1e-5)
+        assert bound - 127**2 == pytest.approx(
+            2 * rest * np.linalg.norm(u) + rest**2 + t._slack(np.array([0]), 0)[0], 1e-2
+        )
+        assert bound > u @ u
 
 
 def test_the_largest_product_is_raised_by_a_few_roundings():
@@ -123,8 +148,12 @@ def test_the_largest_product_is_raised_by_a_few_roundings():
         for rival in (0.5, -0.5):
             t = triangle([[1.0, 0], [rival, 0.25]], 0.0, workers)
             t.relative = 0.0
-            bound, _ = t._window(np.array([0]), t.V[:1], 0, 2, True)
+            bound, *_ = t._window(np.array([0]), 0, 2, 2)
             assert bound[0] == pytest.approx(rival + 8 * UNIT32 * 0.5, rel=1e-7)
+            t.bytes = ByteRows.of(t.V)
+            seen = t._by_bytes(np.array([0]), 0, 2, 2)[0]
+            left = t.bytes.rest[0] * 1.0 + (1 + t.bytes.rest[0]) * t.bytes.rest[1]
+            assert seen == pytest.approx(rival + 8 * UNIT32 * 0.5 + left, abs=2e-7)
 
 
 @pytest.mark.parametrize("rival", [(4.0, -1.0), (-1.0, 4.0)])

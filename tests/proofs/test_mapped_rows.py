@@ -179,10 +179,12 @@ def test_the_size_of_rows_does_not_matter(size):
 
 def test_how_many_coordinates_are_enough():
     for rank in (3, 64, 65, 100, 1000):
-        steps = list(range(min(64, rank), rank, max(16, rank // 24)))
+        steps = list(range(min(64, rank), rank, max(16, rank // 96 * 4)))
         for ratio in (0.5, 1.0, 1.05, 1.2, 1.5, 9.0):
-            fine = [k for k in steps if ratio * (5.5 * np.sqrt(k) / rank + 1 - k / rank) < 1]
-            assert leading(ratio, rank) == (fine[0] if fine else rank)
+            for steepness in (5.5, 3.0, 8.0):
+                fine = [k for k in steps if ratio * (steepness * np.sqrt(k) / rank + 1 - k / rank) < 1]
+                assert leading(ratio, rank, steepness) == (fine[0] if fine else rank)
+            assert leading(ratio, rank) == leading(ratio, rank, 5.5)
 
 
 def test_lengths_of_the_rest_are_rounded_up_and_near():

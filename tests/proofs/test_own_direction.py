@@ -11,10 +11,19 @@ import numpy as np
 import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative, can_win
+from gonio.core import byte_products, byte_rows
 from gonio.core.blas_pool import BlasPool
 from gonio.core.status import Status
 from gonio.proofs.own_direction import OwnDirections, leading, tail_lengths
-from gonio.proofs.row_maxima import row_max, row_max_with_tails
+from gonio.proofs.row_maxima import row_max, row_max_of_bytes, row_max_with_tails
+
+
+@pytest.fixture(params=["floats first", "bytes first"], autouse=True)
+def first_look(request, monkeypatch):
+    """Every test twice: products looked at in floats only, and in bytes first (by numpy where there is no other way)."""
+    monkeypatch.setattr(byte_products, "are_fast", lambda: request.param == "bytes first")
+    monkeypatch.setattr(byte_rows, "ENOUGH", 0)
+    return request.param
 
 
 def exact(a):
@@ -99,7 +108,7 @@ def test_a_drift_is_a_bound_of_the_mapped_rows_error():
             assert off <= Fraction(mapped.drift) ** 2
 
 
-def test_many_labels_in_blocks_and_leading_parts_agree_with_one_product():
+def test_many_labels_in_blocks_and_leading_parts_agree_with_one_product(first_look):
     rng = np.random.default_rng(3)
     for n, d in ((2700, 96), (1500, 20)):
         W = rng.standard_normal((n, d)) * rng.lognormal(0, 0.3, (n, 1))
@@ -109,6 +118,7 @@ def test_many_labels_in_blocks_and_leading_parts_agree_with_one_product():
         np.fill_diagonal(S, -np.inf)
         lead = (square - S.max(axis=1)) / np.sqrt(square)
         clear = np.abs(lead) > 1e-3
+        assert (mapped.bytes is not None) == (first_look == "bytes first")
         assert np.array_equal((own.lead > 0)[clear], (lead > 0)[clear])
         assert (own.lead[lead > 0] <= lead[lead > 0] + 1e-9).all()
         assert clear.mean() > 0.95
@@ -157,6 +167,36 @@ def test_compiled_row_maxima_are_those_of_their_plain_writing():
     plainly(row_max_with_tails)(S, own, tails, plain)
     np.testing.assert_allclose(got, (S + own[:, None] * tails).max(axis=1), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(plain, got, rtol=1e-5, atol=1e-6)
+
+
+def test_row_maxima_of_bytes_are_those_of_their_plain_writing():
+    rng = np.random.default_rng(1)
+    for width in (70, 64, 128):  # a part of the last register, and none
+        S = rng.integers(-5000, 5000, (40, width + 3)).astype(np.int32)
+        S[:, width:] = 2**30  # what stands beyond the scales does not count
+        scale, own, tails = (rng.random(s).astype(np.float32) for s in ((width,), (40,), (width,)))
+        got, plain = np.empty(40, np.float32), np.empty(40, np.float32)
+        row_max_of_bytes(S, scale, own, tails, got)
+        plainly(row_max_of_bytes)(S, scale, own, tails, plain)
+        np.testing.assert_allclose(got, (S[:, :width] * scale + own[:, None] * tails).max(axis=1), rtol=1e-5)
+        np.testing.assert_allclose(plain, got, rtol=1e-5)
+
+
+def test_a_rival_is_found_wherever_it_stands_and_however_little_bytes_see_of_it(first_look):
+    """Each label loses to one rival alone, by less than a byte tells: in the first column, the last, between."""
+    rng = np.random.default_rng(7)
+    n, d = 700, 130
+    W = rng.standard_normal((n, d))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    for i in rng.permutation(n)[:60]:
+        V = W.copy()
+        j = int(rng.integers(n))
+        if i == j:
+            continue
+        V[j] = V[i] * (1 + 1e-5) + 1e-6 * rng.standard_normal(d)
+        own, _ = accepted(AllInputs().reduce(V), np.zeros(d), np.eye(d))
+        assert own.lead[i] == 0
+        assert (own.lead > 0).sum() > n - 10
 
 
 def test_tails_are_not_shorter_than_they_are():

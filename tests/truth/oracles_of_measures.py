@@ -153,6 +153,17 @@ def near_duplicates(t: Truth, f: dict[str, Any]) -> None:
     C = brute.cosines(t.W)
     pairs = [(i, j) for i in range(t.n) for j in range(i) if C[i, j] >= 0.999 and j not in brute.equals(t, i)]
     assert f["value"] == len(pairs)
+    one = len(pairs) == 1
+    assert (
+        f["title"]
+        == f"{len(pairs):,} pair{'' if one else 's'} of rows {'has' if one else 'have'} a cosine of 0.999 or more"
+    )
+    alike, before = [{i} | set(np.flatnonzero(C[i] >= 0.999).tolist()) for i in range(t.n)], None
+    while alike != before:  # whoever is alike to one of a group is of it
+        alike, before = [set().union(*(alike[j] for j in g)) for g in alike], alike
+    groups = {frozenset(g) for g in alike if len(g) > 1}
+    told = re.search(r"they form ([\d,]+) groups?, the largest of ([\d,]+) labels", f["says"])
+    assert [int(x.replace(",", "")) for x in told.groups()] == [len(groups), max(map(len, groups))]
 
 
 def similar_items(t: Truth, f: dict[str, Any]) -> None:

@@ -68,19 +68,19 @@ class BlasPool:
             if after:
                 after()
 
-    def buffer(self, name: str, size: int) -> np.ndarray:
-        """A float32 scratch array of this thread, kept from piece to piece."""
-        return buffer(name, size, self.local)
+    def buffer(self, name: str, size: int, kind: type = np.float32) -> np.ndarray:
+        """A scratch array of this thread, kept from piece to piece."""
+        return buffer(name, size, self.local, kind)
 
 
 _local = threading.local()
 
 
-def buffer(name: str, size: int, local: threading.local = _local) -> np.ndarray:
-    """A float32 scratch array of this thread, kept from piece to piece."""
+def buffer(name: str, size: int, local: threading.local = _local, kind: type = np.float32) -> np.ndarray:
+    """A scratch array of this thread, kept from piece to piece."""
     held = getattr(local, name, None)
     if held is None or len(held) < size:
-        held = np.empty(size, np.float32)
+        held = np.empty(size, kind)
         setattr(local, name, held)
     return held[:size]
 

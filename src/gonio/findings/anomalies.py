@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gonio import diagnostics
-from gonio.findings.finding import Finding, plainly, short
+from gonio.findings.finding import Finding, counted, plainly, short
 from gonio.findings.seen_outputs import prediction_hubs
 from gonio.findings.subject import Subject
 from gonio.gauge.group import SCORES
@@ -185,12 +185,12 @@ def _duplicates(s: Subject, r: diagnostics.NearDuplicates) -> Iterator[Finding]:
     yield Finding(
         "near-duplicates",
         "odd",
-        f"{count:,} pairs of rows are nearly the same direction",
+        f"{counted(count, 'pair')} of rows {'has' if count == 1 else 'have'} a cosine of {r.cosine:g} or more",
         "open",
         count,
-        f"Cosine {r.cosine:g} and above, but not equal rows, counted over all pairs: variants of one label, or rows "
-        f"that were never told apart. With the equal ones they form {len(r.groups):,} groups, the largest of "
-        f"{len(largest):,} labels.",
+        "Counted over all pairs, without labels whose scores are equal everywhere. They may be variants of one label, "
+        "or rows that were never told apart. With labels of equal scores they form "
+        f"{counted(len(r.groups), 'group')}, the largest of {len(largest):,} labels.",
         data={
             "groups": [[h.labels[a], h.labels[b]] for a, b in pairs[:20]],
             "largest_group": [h.labels[i] for i in largest[:NAMES]],

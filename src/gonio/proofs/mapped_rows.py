@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gonio.core.blas_pool import BlasPool
+from gonio.core.byte_rows import ByteRows, worthwhile
 from gonio.core.float_units import UNIT, UNIT32
 from gonio.core.parallel import spans
 
@@ -45,6 +47,12 @@ class MappedRows:
     def largest(self) -> float:
         """The largest |v_j|."""
         return float(self.norms.max())
+
+    @cached_property
+    def bytes(self) -> ByteRows | None:
+        """V32 in bytes, where all its products are made sooner so; else None."""
+        n = len(self.V32)
+        return ByteRows.of(self.V32) if worthwhile(n, n, self.rank) else None
 
 
 def map_rows(

@@ -16,6 +16,12 @@ settles it (u: leading part, tail: length of the rest). The products are float32
 
     |fl(x.y) - V_i.V_j| <= (k + 16) 2^-24 1.05 |V_i| |V_j| + underflow        x, y: V_i, V_j rounded to float32
 
+Where bytes are multiplied faster they have the first look, with x = scale p + rest (`core.byte_rows`):
+
+    u_i.u_j <= scale_i scale_j (p_i.p_j) + rest_i |V_j| + (|V_i| + rest_i) rest_j + the rounding above
+
+and whom that leaves in doubt, whole rows in float32 decide.
+
 docs/proofs.md states it once more; tests/proofs/test_own_direction.py holds it against exact arithmetic.
 """
 
@@ -27,19 +33,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core import byte_products
 from gonio.core.blas_pool import BlasPool, buffer
 from gonio.core.float_units import UNIT32
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.tasks import run
 from gonio.proofs.mapped_rows import MappedRows, map_rows
-from gonio.proofs.row_maxima import LOWEST, row_max, row_max_with_tails
+from gonio.proofs.row_maxima import FEWEST, LOWEST, row_max, row_max_of_bytes, row_max_with_tails
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 ROWS, RIVALS = 512, 2048
 STEEPNESS = 5.5  # leading parts of unrelated rows have dot products below this many deviations
+AT_FIRST = 7.0  # how many are reckoned with at first, as few rows of real heads are unrelated
+STEEPER, FLATTER = 1.15, 0.98  # times this from window to window, where more than MANY rows were left in doubt or not
+MANY = 0.1
 LARGEST = 1e18  # norms below it have products that float32 holds
 UNDERFLOW = 2.0**-120  # times the width and the norms: more than numbers below 2^-126 can take from a product
 
@@ -109,6 +119,7 @@ class _Triangle:
         self.norms, self.wanted = mapped.norms[mapped.order], asked[mapped.order]
         self.rank = mapped.rank
         self.tails = tail_lengths(self.V, workers)
+        self.bytes = mapped.bytes
         self.relative = (self.rank + 16) * UNIT32 * 1.05
         self.drift = mapped.drift
 
@@ -120,12 +131,15 @@ class _Triangle:
             return alive, np.zeros(0)
         near = self._near(last)
         tops = self._beyond(alive, near)  # upper bounds of max_j V_i.V_j + what rounding may add
-        mine = self.V[alive]
+        steepness = AT_FIRST
         for a, b, whole in self._windows(first, near):
-            bound, lost = self._window(alive, mine, a, b, whole)
+            ratio = self.norms[a] / self.norms[alive[-1]]
+            k = self.rank if whole else leading(ratio, self.rank, steepness)
+            bound, lost, doubt = self._window(alive, a, b, k)
+            steepness *= STEEPER if doubt > MANY else FLATTER
             np.maximum(tops, bound, out=tops)
             if lost.any():
-                alive, mine, tops = alive[~lost], mine[~lost], tops[~lost]
+                alive, tops = alive[~lost], tops[~lost]
             if not len(alive):
                 return alive, np.zeros(0)
         norms = self.norms[alive]
@@ -155,41 +169,73 @@ class _Triangle:
             (a, b, False) for a, b in spans(first, RIVALS)
         ]
 
-    def _window(
-        self, alive: np.ndarray, mine: np.ndarray, a: int, b: int, whole: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Upper bounds of V_i.V_j over the rivals a..b, and which labels are not proven to be above them."""
-        k = self.rank if whole else leading(self.norms[a] / self.norms[alive[-1]], self.rank)
+    def _window(self, alive: np.ndarray, a: int, b: int, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Upper bounds of V_i.V_j over the rivals a..b, which labels are not proven to be above them, and the share
+
+        of labels that k leading coordinates left in doubt.
+        """
+        square = self.norms[alive] ** 2
+        bound, doubt, first = np.full(len(alive), np.inf), np.arange(len(alive)), 0.0
+        for look, depth in self._looks(k):  # each at what the cheaper ones before have left in doubt
+            bound[doubt] = look(alive[doubt], a, b, depth)
+            doubt = doubt[~(bound[doubt] < square[doubt])]
+            first = len(doubt) / len(alive) if depth == k < self.rank else first
+            if not len(doubt):
+                break
+        return bound, ~(bound < square), first
+
+    def _looks(self, k: int) -> list[tuple[Callable[[np.ndarray, int, int, int], np.ndarray], int]]:
+        """Ways to bound the products, and how many coordinates each looks at."""
+        depths = [k, self.rank] if k < self.rank else [self.rank]
+        if self.bytes is None:
+            return [(self._by_floats, depth) for depth in depths]
+        return [(self._by_bytes, depth) for depth in depths] + [(self._by_floats, self.rank)]
+
+    def _by_floats(self, alive: np.ndarray, a: int, b: int, k: int) -> np.ndarray:
+        """Upper bounds of V_i.V_j over the rivals a..b other than i, from their k leading coordinates in float32."""
         scratch = buffer("products", ROWS * max(ROWS, RIVALS))
         S = scratch[: len(alive) * (b - a)].reshape(len(alive), b - a)
-        np.matmul(mine[:, :k], self.V[a:b, :k].T, out=S)
+        np.matmul(self.V[alive, :k], self.V[a:b, :k].T, out=S)
         peak = np.empty(len(alive), np.float32)
         if k < self.rank:
             row_max_with_tails(S, self.tails[k][alive], self.tails[k][a:b], peak)
         else:
-            inside = (alive >= a) & (alive < b)
-            S[np.flatnonzero(inside), alive[inside] - a] = LOWEST
+            S[self._own(alive, a, b)] = LOWEST
             row_max(S, peak)
-        slack, square = self._slack(alive, a), self.norms[alive] ** 2
-        bound = peak * (1 + 8 * UNIT32 * np.sign(peak)) + slack
-        lost = ~(bound < square)
-        if k < self.rank and lost.any():
-            again = np.flatnonzero(lost)
-            bound[again] = (mine[again] @ self.V[a:b].T).max(axis=1) + slack[again]
-            lost[again] = ~(bound[again] < square[again])
-        return bound, lost
+        return peak * (1 + 8 * UNIT32 * np.sign(peak)) + self._slack(alive, a)
+
+    def _by_bytes(self, alive: np.ndarray, a: int, b: int, k: int) -> np.ndarray:
+        """The same bounds from bytes; those of a row with itself are left out."""
+        rows = self.bytes
+        assert rows is not None
+        scratch = buffer("bytes", byte_products.room(ROWS, RIVALS), kind=np.int32)
+        depth = k if k < self.rank else rows.numbers.shape[1]
+        S = byte_products.products(rows.numbers[alive], rows.packed, a, b, depth, scratch)
+        S[self._own(alive, a, b)] = FEWEST
+        peak, scale = np.empty(len(alive), np.float32), rows.scale[alive]
+        of_rivals = np.zeros(b - a, np.float32) if k == self.rank else self.tails[k][a:b]
+        mine = np.zeros(len(alive)) if k == self.rank else self.tails[k][alive] / scale * (1 + 1e-6)
+        row_max_of_bytes(S, rows.scale[a:b].astype(np.float32), mine.astype(np.float32), of_rivals, peak)
+        norms, rest = self.norms[alive], rows.rest[alive]
+        left = rest * self.norms[a] + (norms + rest) * float(rows.rest[a:b].max())
+        return peak * scale * (1 + 8 * UNIT32 * np.sign(peak)) + left * (1 + 1e-9) + self._slack(alive, a)
+
+    def _own(self, alive: np.ndarray, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+        """Where rows meet themselves among the rivals a..b."""
+        inside = np.flatnonzero((alive >= a) & (alive < b))
+        return inside, alive[inside] - a
 
 
-def leading(ratio: float, rank: int) -> int:
-    """How many coordinates will usually do for rivals longer by `ratio`: ratio (5.5 sqrt(k)/d + 1 - k/d) < 1."""
+def leading(ratio: float, rank: int, steepness: float = STEEPNESS) -> int:
+    """How many coordinates will usually do for rivals longer by `ratio`: ratio (steepness sqrt(k)/d + 1 - k/d) < 1."""
     for k in _steps(rank):
-        if ratio * (STEEPNESS * np.sqrt(k) / rank + 1 - k / rank) < 1:
+        if ratio * (steepness * np.sqrt(k) / rank + 1 - k / rank) < 1:
             return k
     return rank
 
 
 def _steps(rank: int) -> range:
-    return range(min(64, rank), rank, max(16, rank // 24))
+    return range(min(64, rank), rank, max(16, rank // 96 * 4))  # multiples of four, as bytes want them
 
 
 def tail_lengths(V: np.ndarray, workers: BlasPool) -> dict[int, np.ndarray]:

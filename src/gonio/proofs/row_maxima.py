@@ -7,7 +7,7 @@ import numpy as np
 from gonio.core.compiled import njit
 
 LOWEST = np.float32(-3e38)  # stands for minus infinity where fastmath forbids it
-
+FEWEST = np.int32(-(2**31) + 1)  # and among products of bytes
 
 LANES = 64  # maxima that are carried side by side: the compiler keeps one to a lane of its vector registers
 
@@ -29,6 +29,30 @@ def row_max_with_tails(S, own, tails, out):
         top = tops.max()
         for j in range(whole, width):
             v = row[j] + mine * tails[j]
+            top = v if v > top else top
+        out[i] = top
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def row_max_of_bytes(S, scale, own, tails, out):
+    """out_i = max_j S_ij scale_j + own_i tails_j, S products of bytes: as above, but for the scale of the row i.
+
+    S may have more columns than there are scales; those do not count.
+    """
+    width = len(scale)
+    whole = width // LANES * LANES
+    tops = np.empty(LANES, np.float32)
+    for i in range(S.shape[0]):
+        row, mine = S[i], own[i]
+        tops[:] = LOWEST
+        for start in range(0, whole, LANES):
+            some, size, rest = row[start : start + LANES], scale[start : start + LANES], tails[start : start + LANES]
+            for q in range(LANES):
+                v = np.float32(some[q]) * size[q] + mine * rest[q]
+                tops[q] = v if v > tops[q] else tops[q]
+        top = tops.max()
+        for j in range(whole, width):
+            v = np.float32(row[j]) * scale[j] + mine * tails[j]
             top = v if v > top else top
         out[i] = top
 

@@ -63,6 +63,12 @@ class Cone:
         """Whether K needs rays beyond the listed ones, made where they are violated."""
         return self.radius is not None and self.affine
 
+    @property
+    def longest(self) -> float:
+        """Of a ball, where there is no t: the length to which y is scaled."""
+        assert self.problem.radius is not None
+        return float(np.ldexp(self.problem.radius, self.scale)) * (1 - 1e-9)
+
     def rows(self, which: slice | np.ndarray) -> Float[np.ndarray, "some homogeneous"]:
         """The scaled a_j in float64."""
         V = np.ldexp(self.problem.V[which].astype(np.float64), -self.scale)
@@ -166,9 +172,7 @@ class Cone:
         """By how much each row may be scaled (a power of two where the set is a cone) to stay in the set."""
         p = self.problem
         if p.shape == "ball":
-            assert p.radius is not None
-            most = np.ldexp(p.radius, self.scale) * (1 - 1e-9)
-            return most / np.maximum(np.linalg.norm(z, axis=1), 1e-300)
+            return self.longest / np.maximum(np.linalg.norm(z, axis=1), 1e-300)
         if p.shape == "box":
             assert p.low is not None
             assert p.high is not None

@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+PER_DIMENSION, AT_LEAST = 10, 2400  # rows that make a ball nearly as large as all would
+
+
+def enough(rank: int) -> int:
+    """How many rows a ball is made of."""
+    return max(PER_DIMENSION * rank, AT_LEAST)
+
+
+def thinned(rows: np.ndarray, rank: int) -> np.ndarray:
+    """Rows for a ball, evenly spaced."""
+    return rows[:: max(1, len(rows) // enough(rank))]
+
+
 @dataclass(frozen=True, eq=False)
 class Ball:
     """A ball inside the hull of the rows plus the cone of the rays, and the mean that it is about."""
@@ -47,8 +60,8 @@ def inscribed(space: WhitenedRows, rows: np.ndarray, workers: BlasPool) -> Ball:
     rank = space.rank
     if not len(rows) or not rank:
         return Ball(np.zeros(rank), 0.0)
-    if len(rows) > 24 * rank + 200:
-        rows = rows[:: len(rows) // (24 * rank)]
+    if len(rows) > 2 * enough(rank):
+        rows = thinned(rows, rank)
     A = space.V[rows]
     p = 1 / np.maximum(np.einsum("ij,ij->i", A, A), 1e-3 * rank)
     p /= p.sum()

@@ -18,6 +18,38 @@ def _some_above(some, low):
     return above
 
 
+@njit(nogil=True, cache=True, fastmath=True)
+def dot(a, b, n):
+    """The sum of the first n products."""
+    total = 0.0
+    for t in range(n):
+        total += a[t] * b[t]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _offer(value, found, kept, weakest, v, j):
+    """Keep the rival j of score v if it fits or beats the weakest that is kept: (how many there are, the weakest)."""
+    room = len(value)
+    if kept < room:
+        value[kept], found[kept] = v, j
+        return kept + 1, kept if v < value[weakest] else weakest
+    if v > value[weakest]:
+        value[weakest], found[weakest] = v, j
+        weakest = _weakest(value)
+    return room + 1, weakest
+
+
+@njit(nogil=True, cache=True)
+def _weakest(value):
+    """Where the smallest stands."""
+    at = 0
+    for q in range(len(value)):
+        if value[q] < value[at]:
+            at = q
+    return at
+
+
 @njit(nogil=True, cache=True)
 def strongest(S, skip_a, skip_b, floor, first, found, value, count):
     """The largest entries above floor_i of each row, whose columns are the rivals first, first + 1, ...
@@ -27,12 +59,8 @@ def strongest(S, skip_a, skip_b, floor, first, found, value, count):
     room, width = found.shape[1], S.shape[1]
     for i in range(S.shape[0]):
         a, b, low, k = skip_a[i] - first, skip_b[i] - first, floor[i], count[i]
-        row, mine = S[i], value[i]
-        weakest = 0
-        if k >= room:
-            for q in range(room):
-                if mine[q] < mine[weakest]:
-                    weakest = q
+        row, mine, names = S[i], value[i], found[i]
+        weakest = _weakest(mine) if k >= room else 0
         if k > room:  # what does not displace one that is kept is of no interest any more
             low = max(low, mine[weakest])
         for start in range(0, width, CHUNK):
@@ -43,31 +71,50 @@ def strongest(S, skip_a, skip_b, floor, first, found, value, count):
                 v = row[j]
                 if v <= low or j == a or j == b:  # noqa: SIM109  numba: faster than a tuple
                     continue
-                if k < room:
-                    mine[k] = v
-                    found[i, k] = j + first
-                    if v < mine[weakest]:
-                        weakest = k
-                    k += 1
-                    continue
-                k = room + 1
-                if v > mine[weakest]:
-                    mine[weakest] = v
-                    found[i, weakest] = j + first
-                    for q in range(room):
-                        if mine[q] < mine[weakest]:
-                            weakest = q
-                low = max(low, mine[weakest])
+                k, weakest = _offer(mine, names, k, weakest, v, j + first)
+                if k > room:
+                    low = max(low, mine[weakest])
         count[i] = k
 
 
-@njit(nogil=True, cache=True, fastmath=True)
-def dot(a, b, n):
-    """The sum of the first n products."""
-    total = 0.0
-    for t in range(n):
-        total += a[t] * b[t]
-    return total
+@njit(nogil=True, cache=True)
+def _some_product_above(some, scale, low):
+    """Whether a product of bytes times its scale is above `low`."""
+    above = False
+    for q in range(len(some)):
+        above |= np.float32(some[q]) * scale[q] > low
+    return above
+
+
+@njit(nogil=True, cache=True)
+def strongest_by_bytes(S, scale, sizes, slack, X, rows, skip_a, skip_b, floor, first, found, value, count):
+    """As `strongest`, for the scores X_i.rows_j, from products of bytes: S_ij scale_j sizes_i is within slack_i of it.
+
+    A score that may be above all that is asked of it is computed anew, in float32. S may have more columns than rows.
+    """
+    room, width = found.shape[1], len(scale)
+    for i in range(len(X)):
+        a, b, low, k = skip_a[i] - first, skip_b[i] - first, floor[i], count[i]
+        products, x, mine, names = S[i], X[i], value[i], found[i]
+        weakest = _weakest(mine) if k >= room else 0
+        if k > room:
+            low = max(low, mine[weakest])
+        reach = (low - slack[i]) / sizes[i]
+        for start in range(0, width, CHUNK):
+            stop = min(start + CHUNK, width)
+            if not _some_product_above(products[start:stop], scale[start:stop], reach):
+                continue
+            for j in range(start, stop):
+                if not np.float32(products[j]) * scale[j] > reach or j == a or j == b:  # noqa: SIM109  as above
+                    continue
+                v = dot(x, rows[j], len(x))
+                if v <= low:
+                    continue
+                k, weakest = _offer(mine, names, k, weakest, v, j + first)
+                if k > room:
+                    low = max(low, mine[weakest])
+                    reach = (low - slack[i]) / sizes[i]
+        count[i] = k
 
 
 @njit(nogil=True, cache=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gonio.core.blas_pool import BlasPool, Report
 from gonio.core.directions import unit
-from gonio.core.float_units import UNIT
+from gonio.core.float_units import UNIT, UNIT32
 from gonio.core.inputs import Problem
 from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
@@ -26,7 +26,7 @@ from gonio.search.cone import Cone, pose
 from gonio.search.cut_batches import CutGround, Outcome, combinations, cut_batch, spread_of
 from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
-from gonio.search.inscribed import Ball, inscribed
+from gonio.search.inscribed import Ball, inscribed, thinned
 from gonio.search.points import best_margins
 from gonio.search.positive_means import Spread, positive_means
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
@@ -35,6 +35,7 @@ from gonio.search.whitening import WhitenedRows, prepare
 
 LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
 BATCH = 4096  # labels whose first directions are tried together
+RARE, FIRST_CUTS = 0.01, 12  # of the labels open: then so many rounds of cuts come before all that tells who never wins
 LEAD = 8  # one label in so many goes first
 VERTICES = 8  # labels for each dimension that must be known to win for the others to be left out of the means
 MANY = 0.15  # of the labels open: then most directions lose to a few long rows, and these are asked first
@@ -158,6 +159,10 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
         _first_tries(space, ledger, workers)
     if len(ledger.open) > FEW and BoxAscent.possible(problem):
         _climb(problem, ledger, workers)
+    if len(ledger.open) <= RARE * len(problem.V):
+        _first_cuts(space, ledger, workers)
+    if not len(ledger.open):
+        return
     pool = _ball_rows(ledger, space.rank)
     ball = inscribed(space, pool, workers)
     ledger.ground = replace(ledger.ground, space=space.light(), ball=ball, pool=pool)
@@ -173,6 +178,16 @@ def _first_tries(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None
         T = Targets(np.column_stack([batch, batch]), space.V[batch], np.zeros((0, space.rank)))
         Cutter(space, T, workers, lambda: ledger.say("first tries"), long_rows).first_tries(STAGE["first try"])
         _keep_wins(T, batch, ledger)
+
+
+def _first_cuts(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
+    """Settle those of a few open labels that win within a few rounds: where all do, no ball is needed."""
+    left = ledger.open
+    T = Targets(np.column_stack([left, left]), space.V[left], np.zeros((0, space.rank)))
+    Cutter(space, T, workers, lambda: ledger.say("first cuts"), None).rounds(
+        T.points, -1.0, STAGE["cuts"], 24, FIRST_CUTS
+    )
+    _keep_wins(T, left, ledger)
 
 
 def _climb(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
@@ -227,7 +242,7 @@ def _ball_rows(ledger: Ledger, rank: int) -> np.ndarray:
     """The rows that the inscribed ball is made of: vertices of the hull if enough are known, else all; thinned out."""
     rows = np.flatnonzero(np.isin(ledger.stage, (STAGE["own direction"], STAGE["first try"])))
     rows = rows if len(rows) >= 4 * rank else np.arange(len(ledger.status))
-    return rows[:: max(1, len(rows) // (24 * max(1, rank)))]
+    return thinned(rows, rank)
 
 
 def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray, workers: BlasPool) -> None:
@@ -241,6 +256,9 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray, wo
         left = lead[won] * (1 - 1e-12) - lost
         if cone.affine:
             left = np.ldexp(4 * cone.spread * (0.75 - lost / lead[won]) * (1 - 1e-12), cone.lift)
+    elif cone.problem.shape == "ball":  # as from_own, with bounds of the lengths |y|
+        lost = 32 * UNIT * own.reach * float(np.linalg.norm(own.L))
+        left = (lead[won] - lost) * (1 - 1e-12) * cone.longest / _lengths(own, won, workers)
     else:
 
         def measure(s: tuple[int, int]) -> None:
@@ -250,6 +268,20 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray, wo
         workers.run(measure, spans(len(won), 4096))
     won, left = won[left > 0], left[left > 0]
     ledger.margin[won], ledger.stage[won], ledger.status[won] = left, STAGE["own direction"], WINS
+
+
+def _lengths(own: WhitenedRows, labels: np.ndarray, workers: BlasPool) -> np.ndarray:
+    """Upper bounds of |L'V_i| / |V_i| for some labels, from products in float32."""
+    L32, out = own.L.astype(np.float32), np.empty(len(labels))
+    wrong = 1.05 * (own.rank + 8) * UNIT32 * float(np.linalg.norm(own.L))
+
+    def measure(s: tuple[int, int]) -> None:
+        some = labels[slice(*s)]
+        Y = (own.V32[own.place[some]] / own.norms[some, None].astype(np.float32)) @ L32
+        out[slice(*s)] = np.sqrt(np.einsum("ij,ij->i", Y, Y, dtype=np.float64)) * (1 + 1e-6) + wrong
+
+    workers.run(measure, spans(len(labels), 1024))
+    return out
 
 
 def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:

@@ -1,31 +1,56 @@
 """The strongest rivals of many directions: for each unit direction x the rows j with the largest x.v_j above a floor.
 
 The products are float32. Rows that cannot reach the floor are not multiplied: by |x.v| <= |v| those of small norm,
-and by  x.v <= (leading coordinates) + (tail of x)(tail of v)  those that the leading coordinates already settle.
+and by  x.v <= (leading coordinates) + (tail of x)(tail of v)  those that the leading coordinates already settle. Where
+bytes are multiplied faster, they tell which products are worth making (`core.byte_rows`); what is found is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gonio.core import byte_products
 from gonio.core.blas_pool import BlasPool
+from gonio.core.byte_rows import ByteRows, rounded
 from gonio.core.float_units import UNIT32
 from gonio.core.parallel import spans
 from gonio.proofs.own_direction import leading, tail_lengths
-from gonio.proofs.row_maxima import row_max_with_tails
-from gonio.search.kernels import strongest
+from gonio.proofs.row_maxima import row_max_of_bytes, row_max_with_tails
+from gonio.search.kernels import strongest, strongest_by_bytes
 from gonio.search.whitening import WhitenedRows
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Float, Int, Int8
 
 DEVIATIONS = 1.8  # a neighbour is a row whose score is so many typical scores
 PIECES = 4  # whatever the number of threads: BLAS rounds by the shape of a product
 DIRECTIONS, ROWS, LEADING_ROWS = 256, 4096, 2048  # of one product: at most so many
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Unit directions in bytes, and their lengths beyond the k leading coordinates, in units of the scale."""
+
+    numbers: Int8[np.ndarray, "directions fours"]
+    scale: Float[np.ndarray, " directions"]
+    rest: Float[np.ndarray, " directions"]
+    tails: dict[int, np.ndarray]
+
+    @classmethod
+    def of(cls, X: np.ndarray, steps: Iterable[int]) -> Directions:
+        """Directions in float32; tails for each of the steps."""
+        numbers, scale, rest = rounded(X)
+        tails = {k: (np.linalg.norm(X[:, k:], axis=1) / scale * (1 + 3e-6)).astype(np.float32) for k in steps}
+        return cls(numbers, scale, rest, tails)
+
+    def slack(self, longest: float, most_rest: float) -> Float[np.ndarray, " directions"]:
+        """How far scores with rows no longer than `longest` may be from those in bytes, rounding included."""
+        return (self.rest * longest + (1 + self.rest) * most_rest) * (1 + 1e-5) + 1e-6 * longest
 
 
 class RivalScan:
@@ -93,7 +118,9 @@ class RivalScan:
             n = len(rows)
             if falling is not None:  # |x| = 1: a rival of norm below the floor stays below it
                 n = int(np.searchsorted(falling, -float(floor[part].min()) * (1 - 1e-5)))
-            if falling is not None and tails:
+            if falling is not None and self.space.bytes is not None:
+                self._scan_by_bytes(self.space.bytes, rows[:n], tails, X32[part], floor[part], own[part], found)
+            elif falling is not None and tails:
                 self._scan_by_leading(rows[:n], falling, tails, X32[part], floor[part], own[part], found)
             else:
                 self._scan_whole(rows[:n], X32[part], floor[part], own[part], found)
@@ -109,6 +136,34 @@ class RivalScan:
             S = scratch[: len(X) * (stop - start)].reshape(len(X), stop - start)
             np.matmul(X, rows[start:stop].T, out=S)
             strongest(S, own_a, own_b, floor, start, *found)
+
+    def _scan_by_bytes(self, row_bytes: ByteRows, rows, tails, X, floor, own, found) -> None:
+        own_a, own_b = np.ascontiguousarray(own.T)
+        mine = Directions.of(X, tails)
+        lowest = float(floor.min())
+        block = LEADING_ROWS if tails else ROWS
+        scratch = self.workers.buffer("bytes", byte_products.room(DIRECTIONS, block), kind=np.int32)
+        for start, stop in spans(len(rows), block):
+            longest, scale = -float(self.space.falling[start]), row_bytes.scale[start:stop].astype(np.float32)
+            slack = mine.slack(longest, float(row_bytes.rest[start:stop].max()))
+            k = leading(longest / lowest, X.shape[1]) if tails and lowest > 0 else X.shape[1]
+            doubt = np.arange(len(X))
+            if k < X.shape[1]:
+                S = byte_products.products(mine.numbers, row_bytes.packed, start, stop, k, scratch)
+                peak = np.empty(len(X), np.float32)
+                row_max_of_bytes(S, scale, mine.tails[k], tails[k][start:stop], peak)
+                doubt = np.flatnonzero(peak * mine.scale + slack > floor)
+            if not len(doubt):
+                continue
+            numbers = mine.numbers if len(doubt) == len(X) else mine.numbers[doubt]
+            S = byte_products.products(numbers, row_bytes.packed, start, stop, numbers.shape[1], scratch)
+            some = [a[doubt] for a in found]
+            strongest_by_bytes(
+                S, scale, mine.scale[doubt].astype(np.float32), slack[doubt].astype(np.float32), X[doubt],
+                rows[start:stop], own_a[doubt], own_b[doubt], floor[doubt], start, *some,
+            )  # fmt: skip
+            for a, values in zip(found, some, strict=True):
+                a[doubt] = values
 
     def _scan_by_leading(self, rows, falling, tails, X, floor, own, found) -> None:
         m, rank = X.shape

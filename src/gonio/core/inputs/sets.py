@@ -14,6 +14,7 @@ from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.float_units import TINY, UNIT
 from gonio.core.inputs.base import Inputs, Problem, all_equal, bias_of, frozen, largest
+from gonio.core.parallel import in_threads, spans
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,17 @@ class _AfterNorm(Inputs):
     def bounded(self):
         return True
 
+    def _stretched(self, W):
+        """W * gain, by several threads: one alone is slow to touch so much memory for the first time."""
+        V = np.empty(W.shape)
+
+        def one(s):
+            with np.errstate(all="ignore"):  # _problem looks at what comes of it
+                np.multiply(W[slice(*s)], self.gain, out=V[slice(*s)])
+
+        in_threads(one, spans(len(W), 4096))
+        return V
+
     def _problem(self, V, c, error, equal):
         """The rows V that meet z, over the ball of radius sqrt(d)."""
         with np.errstate(all="ignore"):
@@ -183,8 +195,7 @@ class AfterRMSNorm(_AfterNorm):
         return AfterRMSNorm(self.gain / scale)  # a diagonal map stretches the norm's own gain
 
     def reduce(self, W, bias=None, *, differences=False):
-        with np.errstate(all="ignore"):  # _problem looks at what comes of it
-            V = W * self.gain
+        V = self._stretched(W)
         return self._problem(V, bias_of(W, bias, differences), 2 * UNIT * largest(V) + TINY, all_equal(bias))
 
     def contains(self, x) -> np.ndarray:
@@ -246,7 +257,7 @@ class AfterLayerNorm(_AfterNorm):
 
     def reduce(self, W, bias=None, *, differences=False):
         with np.errstate(all="ignore"):  # _problem looks at what comes of it
-            V = W * self.gain
+            V = self._stretched(W)
             error = 2 * (len(self.gain) + 4) * UNIT * largest(V) + TINY  # of the products, the mean and the difference
             V -= V.mean(axis=1, keepdims=True)
             # Only differences count: what all rows have in common would take the digits of what they do not.
