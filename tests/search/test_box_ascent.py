@@ -13,7 +13,7 @@ from gonio.core.blas_pool import BlasPool
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.proofs.bulk import verify_all
 from gonio.search import box_ascent, propose
-from gonio.search.box_ascent import BoxAscent, climb_in_batches
+from gonio.search.box_ascent import BoxAscent, climb
 from gonio.search.proposals import STAGE
 
 
@@ -40,10 +40,11 @@ def made(seed, n=120, d=10):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("pool", [20, 3000])
 def test_what_it_settles_is_what_programs_say(seed, pool, monkeypatch):
-    monkeypatch.setattr(box_ascent, "POOL", pool)  # a small one: rows that beat a label have to join
+    stages = tuple((last, pool) for last, _ in box_ascent.STAGES)  # a small one: rows that beat a label have to join
+    monkeypatch.setattr(box_ascent, "STAGES", stages)
     problem = made(seed)
     with BlasPool() as workers:
-        (found,) = climb_in_batches(problem, np.arange(len(problem.V)), workers)
+        found = climb(problem, np.arange(len(problem.V)), workers)
     assert len(found.won) + len(found.never) >= (100 if pool > 20 else 60)
     assert len(found.never) >= 5
     assert not set(found.won.tolist()) & set(found.never.tolist())
@@ -54,7 +55,7 @@ def test_what_it_settles_is_what_programs_say(seed, pool, monkeypatch):
 
 def test_each_input_and_each_mean_holds_in_whole_numbers():
     problem = made(9, 60, 6)
-    (found,) = _climbed(problem)
+    found = _climbed(problem)
     V = [[Fraction(float(x)) for x in row] for row in problem.V]
     c = [Fraction(float(x)) for x in problem.c]
     low, high = ([Fraction(float(x)) for x in side] for side in (problem.low, problem.high))
@@ -76,11 +77,11 @@ def test_each_input_and_each_mean_holds_in_whole_numbers():
 
 def _climbed(problem):
     with BlasPool() as workers:
-        return climb_in_batches(problem, np.arange(len(problem.V)), workers)
+        return climb(problem, np.arange(len(problem.V)), workers)
 
 
 def test_the_example_of_the_page():
-    (found,) = _climbed(posed([[1.0], [-1.0], [0.0]], [0, 0, -1], -1, 1))
+    found = _climbed(posed([[1.0], [-1.0], [0.0]], [0, 0, -1], -1, 1))
     assert found.won.tolist() == [0, 1]
     assert found.never.tolist() == [2]
     rivals, weights = found.means[0]
@@ -88,24 +89,23 @@ def test_the_example_of_the_page():
     assert weights == pytest.approx([0.5, 0.5], abs=0.3)
 
 
-def test_only_wide_boxes_that_end_and_numbers_that_fit():
-    V = np.ones((3, box_ascent.WIDE), np.float32)
+def test_only_boxes_and_numbers_that_fit():
+    V = np.ones((3, 200), np.float32)
     b = np.zeros(3)
     assert BoxAscent.possible(posed(V, b, -1, 1))
-    assert not BoxAscent.possible(posed(V[:, :-1], b, -1, 1))
+    assert BoxAscent.possible(posed(V[:, :3], b, -1, np.inf))
     assert not BoxAscent.possible(posed(V * np.float32(1e25), b, -1, 1))
     assert not BoxAscent.possible(gonio.AllInputs().reduce(V, b, differences=True))
 
 
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("inputs", [gonio.Nonnegative(), gonio.Box(-0.3, np.inf), gonio.Box(-np.inf, 0.5)])
-def test_with_infinite_sides_it_finds_winners_and_says_nothing_of_others(inputs, biased, monkeypatch):
-    monkeypatch.setattr(box_ascent, "WIDE", 1)
+def test_with_infinite_sides_it_finds_winners_and_says_nothing_of_others(inputs, biased):
     rng = np.random.default_rng(11)
     W = rng.standard_normal((120, 10)) * np.exp(rng.normal(0, 0.7, (120, 1)))
     problem = inputs.reduce(W.astype(np.float32), rng.normal(0, 2, 120) * biased, differences=True)
     assert BoxAscent.possible(problem)
-    (found,) = _climbed(problem)
+    found = _climbed(problem)
     assert len(found.won) >= 20
     assert not len(found.never)
     low = np.zeros(10) if problem.low is None else problem.low
@@ -118,8 +118,9 @@ def test_with_infinite_sides_it_finds_winners_and_says_nothing_of_others(inputs,
         assert 0 < margin <= scores[i] - np.delete(scores, i).max()
 
 
+@pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("kind", ["plain", "twins", "zeros", "integers"])
-def test_the_whole_search_says_the_same_with_it_and_without(kind, monkeypatch):
+def test_the_whole_search_says_the_same_with_it_and_without(kind, wide, monkeypatch):
     rng = np.random.default_rng(3)
     n, d = 300, 12
     W = rng.standard_normal((n, d)) * np.exp(rng.normal(0, 0.7, (n, 1)))
@@ -130,7 +131,7 @@ def test_the_whole_search_says_the_same_with_it_and_without(kind, monkeypatch):
     if kind == "integers":
         W = np.rint(W)
     problem = posed(W, np.rint(rng.normal(0, 1, n)), -1, 1)
-    monkeypatch.setattr(box_ascent, "WIDE", 1)
+    monkeypatch.setattr(propose, "WIDE", 1 if wide else 1000)
     monkeypatch.setattr(propose, "FEW", 0)
     with_it = propose.propose(problem)
     assert (with_it.stage == STAGE["ascent"]).any()
@@ -142,7 +143,7 @@ def test_the_whole_search_says_the_same_with_it_and_without(kind, monkeypatch):
 
 
 def test_its_verdicts_are_proven_and_alike_from_one_thread_and_two(monkeypatch):
-    monkeypatch.setattr(box_ascent, "WIDE", 1)
+    monkeypatch.setattr(propose, "WIDE", 1)
     rng = np.random.default_rng(5)
     W = (rng.standard_normal((700, 12)) * np.exp(rng.normal(0, 0.7, (700, 1)))).astype(np.float32)
     head = gonio.Head(W, rng.normal(0, 1, 700).astype(np.float32), link="softmax", inputs=gonio.Box(-1, 1))
@@ -154,3 +155,27 @@ def test_its_verdicts_are_proven_and_alike_from_one_thread_and_two(monkeypatch):
     assert (one.codes == two.codes).all()
     assert one.margin.tobytes() == two.margin.tobytes()
     assert set(np.unique(two.codes)) <= {WINS, NEVER}
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_in_narrow_boxes_a_part_climbs_first_and_the_others_where_it_pays(pays, monkeypatch):
+    """Nobody wins in the first try here; one label in sixteen climbs, and the rest follow if most of these have won."""
+    rng = np.random.default_rng(8)
+    W = rng.standard_normal((640, 12)).astype(np.float32)
+    problem = posed(W, rng.normal(0, 1, 640), -1, 1)
+    asked = []
+
+    def climbing(problem, labels, *rest):
+        asked.append(len(labels))
+        found = climb(problem, labels, *rest)
+        few = 0 if not pays else len(found.won)
+        return box_ascent.Climbed(found.won[:few], found.inputs[:few], found.margins[:few], found.never[:0], ())
+
+    monkeypatch.setattr(propose, "climb", climbing)
+    monkeypatch.setattr(propose, "_first_tries", lambda *_: None)
+    found = propose.propose(problem)
+    assert asked[0] == 40
+    assert len(asked) == (2 if pays else 1)
+    climbed = int((found.stage == STAGE["ascent"]).sum())
+    assert climbed > 100 if pays else climbed == 0
+    assert not (found.status == UNDECIDED).any()

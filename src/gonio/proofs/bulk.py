@@ -10,8 +10,10 @@ import numpy as np
 
 from gonio.core.head import Head
 from gonio.core.parallel import in_threads
+from gonio.proofs.bounded_means import are_bounded, most_above_means
 from gonio.proofs.certificates import Certificate, CertificateError, NeverWins, Ties, Wins
 from gonio.proofs.margins import POINTS, Places, least_margins
+from gonio.proofs.never_below import NEAR
 from gonio.proofs.observed_inputs import most_of_all
 from gonio.proofs.shared_support import never_above_means
 
@@ -55,6 +57,7 @@ def verify_all(head: Head, certificates: Sequence[Certificate]) -> Verified:
     head.digest  # noqa: B018  computed once, before threads ask for it
     others, again = _without_repeats(head, certificates, others)
     others = _without_seen_below(head, certificates, others, bounds)
+    others = _without_bounded_means(head, certificates, others, bounds)
     others = _without_means(head, certificates, others, bounds)
     in_threads(one, others)  # many small matrices: a thread each
     for k, first in again.items():
@@ -103,6 +106,31 @@ def _without_seen_below(
             bounds[k] = most[label]
             left.discard(k)
     return [k for k in which if k in left]
+
+
+def _without_bounded_means(
+    head: Head, certificates: Sequence[Certificate], which: list[int], bounds: np.ndarray
+) -> list[int]:
+    """Over bounded inputs: labels clearly below the means of their rivals, together. The others are left."""
+    some = [k for k in which if isinstance(c := certificates[k], NeverWins) and _is_mean(head, c)]
+    if len(some) < FEW or not are_bounded(head):
+        return which
+    several: list[Any] = [certificates[k] for k in some]
+    most = most_above_means(
+        head, np.array([c.label for c in several]), [c.rivals for c in several], [c.weights for c in several]
+    )
+    good = most <= 0
+    bounds[np.array(some)[good]] = most[good]
+    left = set(which) - set(np.array(some)[good].tolist())
+    return [k for k in which if k in left]
+
+
+def _is_mean(head: Head, c: NeverWins) -> bool:
+    """Whether the certificate has the form of one about this head, with weights of sum 1 for its rivals."""
+    w = c.weights
+    if len(c.rivals) != len(w) or not len(w) or not c.is_about_rivals(head):
+        return False
+    return bool(np.isfinite(w).all() and (w >= 0).all() and abs(float(w.sum()) - 1) <= NEAR)
 
 
 def _without_means(head: Head, certificates: Sequence[Certificate], which: list[int], bounds: np.ndarray) -> list[int]:

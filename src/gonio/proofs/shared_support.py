@@ -78,7 +78,7 @@ class SharedRivals:
         if R is None:
             return None, np.zeros(lines)
         size, spread = np.abs(self.A), np.abs(R)
-        off = np.abs(np.eye(lines) - self.A @ R) + (s + 8) * UNIT * (size @ spread + np.eye(lines))
+        off = np.abs(np.eye(lines) - _product(self.A, R)) + (s + 8) * UNIT * (_product(size, spread) + np.eye(lines))
         q = off.sum(axis=1) * SLACK
         return (spread, q) if q.max() < 0.5 else (None, q)
 
@@ -169,10 +169,21 @@ def _right_inverse(A: np.ndarray, typical: np.ndarray) -> np.ndarray | None:
     """R = P A'(A P A')^-1 with P the typical weights: corrections in proportion to them; None where there is none."""
     weighted = A.T * typical[:, None]
     try:
-        R = weighted @ np.linalg.inv(A @ weighted)
+        R = _product(weighted, np.linalg.inv(_product(A, weighted)))
     except np.linalg.LinAlgError:
         return None
-    return R @ (2 * np.eye(len(A)) - A @ R)  # one of Newton's steps takes back what squaring A has cost
+    return _product(R, 2 * np.eye(len(A)) - _product(A, R))  # a step of Newton's takes back what squaring A has cost
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b, some rows of a to each thread where there are several to be had."""
+    out = np.empty((len(a), b.shape[1]))
+
+    def some(s: tuple[int, int]) -> None:
+        np.matmul(a[slice(*s)], b, out=out[slice(*s)])
+
+    in_threads(some, spans(len(a), 512))
+    return out
 
 
 def _columns(head: Head, labels: np.ndarray) -> np.ndarray:

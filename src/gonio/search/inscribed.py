@@ -63,7 +63,7 @@ def inscribed(space: WhitenedRows, rows: np.ndarray, workers: BlasPool) -> Ball:
     if len(rows) > 2 * enough(rank):
         rows = thinned(rows, rank)
     A = space.V[rows]
-    p = 1 / np.maximum(np.einsum("ij,ij->i", A, A), 1e-3 * rank)
+    p = 1 / np.maximum(np.einsum("ij,ij->i", A, A), rank)  # whitened rows have |v|^2 = rank on average
     p /= p.sum()
     rays = np.zeros((0, rank))
     if space.flat:

@@ -21,7 +21,7 @@ from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.core.tasks import run
 from gonio.proofs.own_direction import OwnDirections
-from gonio.search.box_ascent import FEW, BoxAscent, climb_in_batches
+from gonio.search.box_ascent import BRIEF, FEW, STAGES, WIDE, BoxAscent, Climbed, climb
 from gonio.search.cone import Cone, pose
 from gonio.search.cut_batches import CutGround, Outcome, combinations, cut_batch, spread_of
 from gonio.search.cuts import Cutter
@@ -34,9 +34,10 @@ from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
+CLIMBS_FIRST = 16  # one label in so many tries whether climbing pays
 BATCH = 4096  # labels whose first directions are tried together
 RARE, FIRST_CUTS = 0.01, 12  # of the labels open: then so many rounds of cuts come before all that tells who never wins
-LEAD = 8  # one label in so many goes first
+LEAD, SEVERAL = 8, 128  # one label in so many goes first, where there are more than a few
 VERTICES = 8  # labels for each dimension that must be known to win for the others to be left out of the means
 MANY = 0.15  # of the labels open: then most directions lose to a few long rows, and these are asked first
 
@@ -159,7 +160,7 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
         _first_tries(space, ledger, workers)
     if len(ledger.open) > FEW and BoxAscent.possible(problem):
         _climb(problem, ledger, workers)
-    if len(ledger.open) <= RARE * len(problem.V):
+    if not space.shaped and len(ledger.open) <= RARE * len(problem.V):
         _first_cuts(space, ledger, workers)
     if not len(ledger.open):
         return
@@ -193,16 +194,24 @@ def _first_cuts(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
 def _climb(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
     """Settle the labels of a box that win where they climb, or that a mean of the rivals met there is above."""
     ledger.say("climbing")
-    for found in climb_in_batches(problem, ledger.open, workers):
-        ledger.margin[found.won], ledger.stage[found.won], ledger.status[found.won] = (
-            found.margins,
-            STAGE["ascent"],
-            WINS,
-        )
-        ledger.inputs.update(zip(found.won.tolist(), found.inputs, strict=True))
-        for i, mean in zip(found.never.tolist(), found.means, strict=True):
-            ledger.settle(i, NEVER, "ascent")
-            ledger.combined[i] = mean
+    if problem.V.shape[1] >= WIDE:
+        _keep_climbed(climb(problem, ledger.open, workers, STAGES, lambda more: ledger.say("climbing", more)), ledger)
+        return
+    # In narrow sets the cutting planes are fast too: a part goes first, and the others follow where most of it wins.
+    first = ledger.open[::CLIMBS_FIRST]
+    found = climb(problem, first, workers, BRIEF)
+    _keep_climbed(found, ledger)
+    if 2 * len(found.won) > len(first):
+        _keep_climbed(climb(problem, ledger.open, workers, BRIEF), ledger)
+
+
+def _keep_climbed(found: Climbed, ledger: Ledger) -> None:
+    """Write down what climbing has settled."""
+    ledger.margin[found.won], ledger.stage[found.won], ledger.status[found.won] = found.margins, STAGE["ascent"], WINS
+    ledger.inputs.update(zip(found.won.tolist(), found.inputs, strict=True))
+    for i, mean in zip(found.never.tolist(), found.means, strict=True):
+        ledger.settle(i, NEVER, "ascent")
+        ledger.combined[i] = mean
 
 
 def _settle_by_means(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> None:
@@ -240,7 +249,8 @@ def _own_directions(
 
 def _ball_rows(ledger: Ledger, rank: int) -> np.ndarray:
     """The rows that the inscribed ball is made of: vertices of the hull if enough are known, else all; thinned out."""
-    rows = np.flatnonzero(np.isin(ledger.stage, (STAGE["own direction"], STAGE["first try"])))
+    early = np.isin(ledger.stage, [STAGE[name] for name in ("own direction", "first try", "ascent")])
+    rows = np.flatnonzero(early & (ledger.status == WINS))
     rows = rows if len(rows) >= 4 * rank else np.arange(len(ledger.status))
     return thinned(rows, rank)
 
@@ -288,7 +298,7 @@ def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> 
     """Stages 3 to 5, in batches of open labels."""
     left = ledger.open
     # One label in LEAD first: the others of its cluster, if it is in one, begin with its columns.
-    leaders, others = left[::LEAD], np.delete(left, np.s_[::LEAD])
+    leaders, others = (left[::LEAD], np.delete(left, np.s_[::LEAD])) if len(left) > SEVERAL else (left[:0], left)
     ground = CutGround(space, ball, ledger.ground.pool, _long_rows(space, ledger))
     ground.said = lambda T: ledger.say("cuts", int((T.status != 0).sum()))
     for group in (leaders, others):

@@ -46,6 +46,11 @@ class WhitenedRows(MappedRows):
     @cached_property
     def back(self) -> Float[np.ndarray, "homogeneous rank"]:
         """The pseudoinverse that takes y = L'r to r, as a matrix that acts on rows."""
+        if self.L.shape[0] == self.L.shape[1]:  # sooner; what it is off by where L is nearly singular the search bears
+            try:
+                return np.linalg.inv(self.L)
+            except np.linalg.LinAlgError:
+                pass
         return np.linalg.pinv(self.L)
 
     @cached_property
