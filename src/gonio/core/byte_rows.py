@@ -33,18 +33,20 @@ class ByteRows:
     packed    the same as the columns of a product
     scale     of each row, never 0
     rest      |v - scale p| of each row, rounded up
+    length    |v| of each row, rounded up
     """
 
     numbers: Int8[np.ndarray, "rows fours"]
     packed: UInt8[np.ndarray, "blocks fours bytes"]
     scale: Float[np.ndarray, " rows"]
     rest: Float[np.ndarray, " rows"]
+    length: Float[np.ndarray, " rows"]
 
     @classmethod
     def of(cls, rows: Float[np.ndarray, "rows width"]) -> ByteRows:
         """Rows of finite floats, rounded."""
-        numbers, scale, rest = rounded(rows)
-        return cls(numbers, byte_products.packed(numbers), scale, rest)
+        numbers, scale, rest, length = rounded(rows)
+        return cls(numbers, byte_products.packed(numbers), scale, rest, length)
 
 
 def worthwhile(rows: int, others: int, width: int) -> bool:
@@ -53,11 +55,11 @@ def worthwhile(rows: int, others: int, width: int) -> bool:
     return byte_products.are_fast() and steps >= ENOUGH and width <= byte_products.WIDEST
 
 
-def rounded(rows: Float[np.ndarray, "rows width"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(p, scale, rest) of rows of finite floats."""
+def rounded(rows: Float[np.ndarray, "rows width"]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(p, scale, rest, length) of rows of finite floats."""
     n, width = rows.shape
     numbers = np.zeros((n, -(-width // byte_products.FOUR) * byte_products.FOUR), np.int8)
-    scale, rest = np.empty(n), np.empty(n)
+    scale, rest, length = np.empty(n), np.empty(n), np.empty(n)
 
     def one(s: tuple[int, int]) -> None:
         part = slice(*s)
@@ -66,10 +68,10 @@ def rounded(rows: Float[np.ndarray, "rows width"]) -> tuple[np.ndarray, np.ndarr
         scale[part] = np.where(top > 0, top / LARGEST, 1.0)
         p = np.rint(v / scale[part, None])
         numbers[part, :width] = np.clip(p, -LARGEST, LARGEST, out=p)
-        length = np.sqrt(np.einsum("ij,ij->i", v, v))
+        length[part] = np.sqrt(np.einsum("ij,ij->i", v, v)) * (1 + 1e-9)
         v -= np.multiply(p, scale[part, None], out=p)
         # scale p is rounded in float64, and so is the difference; 1e-14 |v| is more than both.
-        rest[part] = np.sqrt(np.einsum("ij,ij->i", v, v)) * (1 + 1e-9) + 1e-14 * length
+        rest[part] = np.sqrt(np.einsum("ij,ij->i", v, v)) * (1 + 1e-9) + 1e-14 * length[part]
 
     in_threads(one, spans(n, PIECE))
-    return numbers, scale, rest
+    return numbers, scale, rest, length

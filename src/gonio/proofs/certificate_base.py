@@ -119,7 +119,9 @@ def fix(self: Certificate, name: str, kind: Any) -> None:
     """Hold a field as a read-only array of its own."""
     try:
         value = np.array(getattr(self, name))
-        if kind is not float:
+        if kind is not float and value.dtype == np.int64:
+            fine = True
+        elif kind is not float:
             with np.errstate(invalid="ignore"):  # NaN and what is too large: not equal to what they become
                 whole = value.astype(np.int64)
             fine = value.size == 0 or (value.dtype.kind in "iu" or bool((whole == value).all()))

@@ -67,7 +67,7 @@ class Wins(Certificate):
 
     def _check_label(self, head: Head) -> None:
         self._check(head, self.label)
-        other = np.setdiff1d(self.equals, head.equals(self.label))
+        other = np.setdiff1d(self.equals, head.equals(self.label)) if len(self.equals) else self.equals
         if len(other):
             raise self._refuse(f"label {other[0]} is named as an equal of label {self.label}, and is not.")
 

@@ -20,7 +20,7 @@ import numpy as np
 from gonio.core.float_units import TINY, UNIT
 from gonio.core.head import Head
 from gonio.core.inputs import Inputs
-from gonio.core.parallel import spans
+from gonio.core.parallel import in_threads, spans
 from gonio.proofs import exact_numbers
 from gonio.proofs.exact_numbers import Dyadic
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SLACK = 1 + 1e-9  # covers the rounding of the bounds themselves: sums of less than a million terms >= 0
 OFF_CENTRE = 1e-6  # how far from sum zero a z may be, against the terms of the sum, and still be rounding
 SMALLEST = 5e-324  # the least positive float: what rounding takes at most where floats are no longer relative
-COLUMNS, POINTS, SCREEN = 2048, 4096, 32
+COLUMNS, POINTS, AT_ONCE, SCREEN = 2048, 4096, 512, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +129,13 @@ def least_margins(
     Cost: one product points x labels x dim, in float32 from 32 points on.
     """
     out = np.empty(len(labels))
-    for start, stop in spans(len(labels), POINTS):
-        part = slice(start, stop)
+
+    def look(span: tuple[int, int]) -> None:
+        part = slice(*span)
         sub = Places(places.inputs, places.x[part])
         out[part] = _least(head, labels[part], sub, None if but is None else but[part])
+
+    in_threads(look, spans(len(labels), AT_ONCE))
     return out
 
 

@@ -26,7 +26,9 @@ def row_max_with_tails(S, own, tails, out):
             for q in range(LANES):
                 v = some[q] + mine * rest[q]
                 tops[q] = v if v > tops[q] else tops[q]
-        top = tops.max()
+        top = LOWEST
+        for q in range(LANES):  # tops.max() takes half a second to compile
+            top = max(top, tops[q])
         for j in range(whole, width):
             v = row[j] + mine * tails[j]
             top = v if v > top else top
@@ -50,7 +52,9 @@ def row_max_of_bytes(S, scale, own, tails, out):
             for q in range(LANES):
                 v = np.float32(some[q]) * size[q] + mine * rest[q]
                 tops[q] = v if v > tops[q] else tops[q]
-        top = tops.max()
+        top = LOWEST
+        for q in range(LANES):  # tops.max() takes half a second to compile
+            top = max(top, tops[q])
         for j in range(whole, width):
             v = np.float32(row[j]) * scale[j] + mine * tails[j]
             top = v if v > top else top

@@ -62,7 +62,7 @@ class Cutter:
                 break
             trials = self._trials(active, stage, width, done)
             self._run_round(trials, aims, tolerance, first_round=done == 0)
-            store_inputs(self.space, T, active[T.status[active] == WINS])
+            store_inputs(self.space, T, active[T.status[active] == WINS], self.workers)
             T.stage[active[(T.status[active] == WINS) | (T.status[active] == NEVER)]] = stage
             self.after()
         T.status[T.status == STALLED] = OPEN
@@ -79,7 +79,7 @@ class Cutter:
         won = active[count == 0]
         T.directions[won], T.margin[won] = X[count == 0], self.space.coarse - self.space.fine
         T.status[won], T.stage[won] = WINS, stage
-        store_inputs(self.space, T, won)
+        store_inputs(self.space, T, won, self.workers)
         T.status[T.status == STALLED] = OPEN
         self.after()
 

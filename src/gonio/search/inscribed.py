@@ -35,7 +35,7 @@ def enough(rank: int) -> int:
 
 def thinned(rows: np.ndarray, rank: int) -> np.ndarray:
     """Rows for a ball, evenly spaced."""
-    return rows[:: max(1, len(rows) // enough(rank))]
+    return rows[:: -(-len(rows) // enough(rank)) or 1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class Directions:
     @classmethod
     def of(cls, X: np.ndarray, steps: Iterable[int]) -> Directions:
         """Directions in float32; tails for each of the steps."""
-        numbers, scale, rest = rounded(X)
+        numbers, scale, rest, _ = rounded(X)
         tails = {k: (np.linalg.norm(X[:, k:], axis=1) / scale * (1 + 3e-6)).astype(np.float32) for k in steps}
         return cls(numbers, scale, rest, tails)
 

@@ -26,7 +26,7 @@ from gonio.search.cone import pose
 from gonio.search.cut_batches import Outcome, combinations, nothing, outcome
 from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
-from gonio.search.inscribed import Ball, inscribed
+from gonio.search.inscribed import Ball, inscribed, thinned
 from gonio.search.points import best_margins
 from gonio.search.proposals import STAGE, Ground
 from gonio.search.support import basic_support
@@ -36,7 +36,7 @@ from gonio.search.whitening import WhitenedRows, prepare
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-BATCH = 4096
+BATCH = 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +176,7 @@ def _cut(problem: Problem, ledger: _TieLedger, workers: BlasPool) -> None:
     """Cutting planes for the open pairs, one batch after the other."""
     n = len(problem.V)
     space = prepare(pose(problem), workers)
-    rows = np.arange(n)[:: max(1, n // (12 * max(1, space.rank)))]
+    rows = thinned(np.arange(n), space.rank)
     ball = inscribed(space, rows, workers)
     ledger.ground = replace(ledger.ground, cone=space.cone, space=space.light(), ball=ball, pool=rows)
     left = ledger.open

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from gonio.core.blas_pool import BlasPool
 from gonio.core.float_units import UNIT
+from gonio.core.parallel import spans
 from gonio.search.cutting_round import STALLED
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, recheck
 
+AT_ONCE = 512  # targets that one thread takes
 
-def store_inputs(space: WhitenedRows, targets: Targets, won: np.ndarray) -> None:
+
+def store_inputs(space: WhitenedRows, targets: Targets, won: np.ndarray, workers: BlasPool) -> None:
     """The inputs and margins of the targets `won`; those with no margin left at their input become stalled."""
-    if not len(won):
-        return
+    workers.run(lambda s: _store(space, targets, won[slice(*s)]), spans(len(won), AT_ONCE))
+
+
+def _store(space: WhitenedRows, targets: Targets, won: np.ndarray) -> None:
+    """The same of some of them."""
     y = targets.directions[won] @ space.L
     length = np.linalg.norm(targets.directions[won], axis=1) + 4 * UNIT
     z, margin = space.cone.fit(y, targets.margin[won] / length, space.reach)

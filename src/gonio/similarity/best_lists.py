@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gonio.core import byte_products
+from gonio.core.blas_pool import buffer
+from gonio.core.byte_rows import ByteRows
 from gonio.core.compiled import njit
+from gonio.core.float_units import UNIT32
 
 
 @njit(cache=True, nogil=True)
@@ -98,6 +102,56 @@ def keep_columns(
                     sink(b, a, k)
 
 
+@njit(cache=True, nogil=True)
+def keep_rows_by_bytes(
+    products: np.ndarray,
+    scale: np.ndarray,
+    sizes: np.ndarray,
+    slack: np.ndarray,
+    rows: np.ndarray,
+    keys: np.ndarray,
+    column: np.ndarray,
+    barred: np.ndarray,
+    own: np.ndarray,
+    first: int,
+    best: np.ndarray,
+    at: np.ndarray,
+) -> None:
+    """As `keep_rows` for the scores rows_r.keys_c, from which products of bytes times scale_c sizes_r are slack_r away.
+
+    What may be one of the k best is computed anew, in float32.
+    """
+    height, width = len(rows), len(keys)
+    for r in range(height):
+        b, a, s, x = best[r], at[r], products[r], rows[r]
+        size, low = sizes[r], b[0] - slack[r]
+        for start in range(0, width, 64):
+            stop = min(start + 64, width)
+            some, units, more = s[start:stop], scale[start:stop], column[start:stop]
+            reached = False
+            for c in range(len(some)):
+                reached |= np.float32(some[c]) * units[c] * size + more[c] >= low
+            if not reached:
+                continue
+            for c in range(start, stop):
+                if not np.float32(s[c]) * scale[c] * size + column[c] >= low or barred[c] or first + c == own[r]:
+                    continue
+                v = inner(x, keys[c]) + column[c]
+                if v > b[0] or (v == b[0] and first + c < a[0]):
+                    b[0], a[0] = v, first + c
+                    sink(b, a, best.shape[1])
+                    low = b[0] - slack[r]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def inner(x: np.ndarray, y: np.ndarray) -> Any:
+    """x.y"""
+    total = np.float32(0)
+    for t in range(len(x)):
+        total += x[t] * y[t]
+    return total
+
+
 class BestLists:
     """The k best keys of each row so far."""
 
@@ -112,6 +166,28 @@ class BestLists:
         """Take in a block of scores."""
         part = self.best[rows], self.near[rows]
         keep_rows(scores, self.column[keys], self.barred[keys], self.own[rows], keys.start, *part)
+
+    def keep_by_bytes(
+        self,
+        rows: slice,
+        keys: slice,
+        mine: tuple[np.ndarray, ByteRows, slice],
+        theirs: tuple[np.ndarray, ByteRows, slice],
+    ) -> None:
+        """Take in the scores of some rows with some keys: of each side the floats, their bytes, and which of these."""
+        (X, x, i), (Y, y, j) = mine, theirs
+        room = byte_products.room(i.stop - i.start, j.stop - j.start)
+        S = byte_products.products(
+            x.numbers[i], y.packed, j.start, j.stop, x.numbers.shape[1], buffer("bytes", room, kind=np.int32)
+        )
+        column, longest = self.column[keys], float(y.length[j].max())
+        slack = x.rest[i] * longest + (x.length[i] + x.rest[i]) * float(y.rest[j].max())
+        # Rounding: of the three factors, of the score in float32, and of what is added to it.
+        slack += (X.shape[1] + 16) * UNIT32 * (x.length[i] * longest + float(np.abs(column).max()))
+        keep_rows_by_bytes(
+            S, y.scale[j].astype(np.float32), x.scale[i].astype(np.float32), (slack * (1 + 1e-6)).astype(np.float32),
+            X[i], Y[j], column, self.barred[keys], self.own[rows], keys.start, self.best[rows], self.near[rows],
+        )  # fmt: skip
 
     def keep_turned(self, scores: np.ndarray, rows: slice, keys: slice) -> None:
         """The same for a block whose columns are the rows."""

@@ -11,7 +11,7 @@ import numpy as np
 from gonio.core import checks
 from gonio.core.errors import GonioError
 from gonio.core.head import Head, Link
-from gonio.core.parallel import spans
+from gonio.core.parallel import in_threads, spans
 from gonio.core.readable_label import quoted
 from gonio.similarity.nearest import nearest_by
 
@@ -103,8 +103,12 @@ class Measure:
         if len(i) != len(j):
             raise GonioError(f"{self.name}: {len(i)} and {len(j)} labels were given; pairs need as many of each.")
         out = np.empty(len(i))
-        for s, e in spans(len(i), PAIRS):
-            out[s:e] = self._pairs(i[s:e], j[s:e])
+
+        def look(span: tuple[int, int]) -> None:
+            part = slice(*span)
+            out[part] = self._pairs(i[part], j[part])
+
+        in_threads(look, spans(len(i), PAIRS))
         return out
 
     def __call__(self, a: Any, b: Any) -> float:
@@ -126,8 +130,12 @@ class Measure:
         asked = np.arange(n) if labels is None else self.index(labels)
         found = self._nearest(min(n - 1, int(k) + min(SPARE, 2 * int(k))), None if labels is None else asked)
         values = np.empty(found.shape)
-        for s, e in spans(len(asked), max(1, PAIRS // found.shape[1])):
-            values[s:e] = self._values(asked[s:e], found[s:e])
+
+        def look(span: tuple[int, int]) -> None:
+            part = slice(*span)
+            values[part] = self._values(asked[part], found[part])
+
+        in_threads(look, spans(len(asked), max(1, PAIRS // found.shape[1])))
         key = np.where(np.isnan(values), np.inf, -self.nearer * values)  # what is undefined comes last
         order = np.lexsort((found, np.round(key, 12)), axis=1)[:, : int(k)]
         return Neighbours(

@@ -23,7 +23,7 @@ from gonio.core.parallel import batches, in_threads, spans
 from gonio.core.row_table import RowTable
 from gonio.core.tasks import plain, run
 from gonio.similarity.best_lists import BestLists, keep_rows
-from gonio.similarity.pair_tiles import BLOCK, finished, scan_in_tiles
+from gonio.similarity.pair_tiles import BLOCK, finished, in_bytes, scan_in_tiles
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -130,10 +130,23 @@ def _check_k(k: Any, n: int, itself: bool) -> None:
 
 
 def _scan_all_pairs(keys: np.ndarray, k: int, column: np.ndarray | None, barred: np.ndarray | None):
-    """The neighbours of every key among all the others: each product serves both keys, so half of them are made."""
+    """The neighbours of every key among all the others.
+
+    Of products in float32 each serves both keys, so half of them are made; in bytes all are, and sooner.
+    """
     found = BestLists(len(keys), len(keys), k, column, barred, np.arange(len(keys)))
     if not plain(float(len(keys)) ** 2 * keys.shape[1]):
         scan_in_tiles(keys, found)
+        return finished(found)
+    rows = in_bytes(keys, len(keys))
+    if rows is not None:
+
+        def look_by_bytes(span: tuple[int, int]) -> None:
+            part = slice(*span)
+            for s in spans(len(keys), RIVALS):
+                found.keep_by_bytes(part, slice(*s), (keys, rows, part), (keys, rows, slice(*s)))
+
+        in_threads(look_by_bytes, spans(len(keys), ROWS))
         return finished(found)
     parts = list(spans(len(keys), BLOCK))
     locks = [Lock() for _ in parts]

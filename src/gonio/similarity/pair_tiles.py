@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gonio.core.blas_pool import product
+from gonio.core.byte_rows import ByteRows, worthwhile
 from gonio.core.compiled import njit
 from gonio.core.parallel import in_threads, spans
 from gonio.core.tasks import run
@@ -50,6 +51,12 @@ def _tile(shared: tuple[np.ndarray, np.ndarray, np.ndarray, int], pair: tuple[tu
     keys, column, barred, k = shared
     (a, b), (c, d) = pair
     left, right = (_lists(column, barred, k, *side) for side in pair)
+    ours, theirs = (in_bytes(keys[slice(*side)], len(keys)) for side in pair)
+    if ours is not None and theirs is not None:
+        _by_bytes(left, (keys[a:b], ours, a), (keys[c:d], theirs, c))
+        if a != c:
+            _by_bytes(right, (keys[c:d], theirs, c), (keys[a:b], ours, a))
+        return _sent(left, right, len(keys), a == c)
     for s in spans(b - a, BLOCK):
         for t in spans(d - c, BLOCK):
             i, j = slice(a + s[0], a + s[1]), slice(c + t[0], c + t[1])
@@ -59,8 +66,30 @@ def _tile(shared: tuple[np.ndarray, np.ndarray, np.ndarray, int], pair: tuple[tu
             if i != j:
                 (left if a == c else right).keep_turned(S, slice(*t), i)
             left.keep(S, slice(*s), j)
-    lists = left.best, left.near.astype(np.int32 if len(keys) < 2**31 else np.int64)
-    return lists if a == c else (*lists, right.best, right.near.astype(lists[1].dtype))
+    return _sent(left, right, len(keys), a == c)
+
+
+def _sent(left: BestLists, right: BestLists, n: int, same: bool) -> tuple[np.ndarray, ...]:
+    """What a tile sends back."""
+    lists = left.best, left.near.astype(np.int32 if n < 2**31 else np.int64)
+    return lists if same else (*lists, right.best, right.near.astype(lists[1].dtype))
+
+
+def in_bytes(keys: np.ndarray, n: int) -> ByteRows | None:
+    """Some of n keys in bytes, where all pairs are looked at sooner so; None where not, or a number is not finite."""
+    if not worthwhile(n, n, keys.shape[1]) or not np.isfinite(keys).all():
+        return None
+    return ByteRows.of(keys)
+
+
+def _by_bytes(
+    lists: BestLists, mine: tuple[np.ndarray, ByteRows, int], theirs: tuple[np.ndarray, ByteRows, int]
+) -> None:
+    """The k best of some keys among others; of each side the floats, their bytes, and the number of the first."""
+    for s in spans(len(mine[0]), BLOCK // 2):
+        for t in spans(len(theirs[0]), 2 * BLOCK):
+            keys = slice(theirs[2] + t[0], theirs[2] + t[1])
+            lists.keep_by_bytes(slice(*s), keys, (*mine[:2], slice(*s)), (*theirs[:2], slice(*t)))
 
 
 def _lists(column: np.ndarray, barred: np.ndarray, k: int, start: int, stop: int) -> BestLists:
