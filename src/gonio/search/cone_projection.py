@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 STEPS = 12
-MOST = 256  # rays up to which the products of all with all are cheap
+FEWEST, MOST = 16, 256  # rays from which it pays, and up to which the products of all with all are cheap
 AT_ONCE = 1024
 
 

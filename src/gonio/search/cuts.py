@@ -17,7 +17,7 @@ import numpy as np
 from gonio.core.blas_pool import BlasPool
 from gonio.core.directions import unit
 from gonio.core.parallel import spans
-from gonio.search.cone_projection import MOST, nearest_in_cone
+from gonio.search.cone_projection import FEWEST, MOST, nearest_in_cone
 from gonio.search.cutting_round import (
     NEVER,
     OPEN,
@@ -72,7 +72,7 @@ class Cutter:
         """Settle the targets that win in the direction they begin with: most do, and need no projection."""
         T, active = self.targets, self.targets.open
         X = unit(T.directions[active])
-        if 0 < len(self.rays) <= MOST and not self.space.cone.curved:
+        if FEWEST <= len(self.rays) <= MOST and not self.space.cone.curved:
             X = unit(nearest_in_cone(X, self.rays, self.workers)[0])
         X = self._in_cone(X)
         X32, floor = X.astype(np.float32), self._floor(X, active)

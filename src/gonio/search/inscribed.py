@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+LEAST, SMALL, WIDE = 1e-3, 2e-3, 256
 PER_DIMENSION, AT_LEAST = 10, 2400  # rows that make a ball nearly as large as all would
 
 
@@ -57,13 +58,23 @@ class Ball:
 
 def inscribed(space: WhitenedRows, rows: np.ndarray, workers: BlasPool) -> Ball:
     """The ball that some rows span; it is empty (radius 0) where they do not span the space."""
+    ball = _spanned(space, rows, workers, LEAST)
+    # Where rows of next to no length have most of the shares, even ones do better; narrow spaces need no larger ball.
+    if 0 < ball.radius < SMALL and space.rank >= WIDE:
+        other = _spanned(space, rows, workers, 1.0)
+        return other if other.radius > ball.radius else ball
+    return ball
+
+
+def _spanned(space: WhitenedRows, rows: np.ndarray, workers: BlasPool, least: float) -> Ball:
+    """The ball of shares 1/|v|^2, where |v|^2 counts as `least` of its mean at least."""
     rank = space.rank
     if not len(rows) or not rank:
         return Ball(np.zeros(rank), 0.0)
     if len(rows) > 2 * enough(rank):
         rows = thinned(rows, rank)
     A = space.V[rows]
-    p = 1 / np.maximum(np.einsum("ij,ij->i", A, A), rank)  # whitened rows have |v|^2 = rank on average
+    p = 1 / np.maximum(np.einsum("ij,ij->i", A, A), least * rank)  # whitened rows have |v|^2 = rank on average
     p /= p.sum()
     rays = np.zeros((0, rank))
     if space.flat:

@@ -37,7 +37,7 @@ LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
 CLIMBS_FIRST = 16  # one label in so many tries whether climbing pays
 BATCH = 4096  # labels whose first directions are tried together
 RARE, FIRST_CUTS = 0.01, 12  # of the labels open: then so many rounds of cuts come before all that tells who never wins
-LEAD, SEVERAL = 8, 128  # one label in so many goes first, where there are more than a few
+LEAD, SEVERAL = 8, 128  # one label in so many goes first; in wide spaces, where there are more than a few
 VERTICES = 8  # labels for each dimension that must be known to win for the others to be left out of the means
 MANY = 0.15  # of the labels open: then most directions lose to a few long rows, and these are asked first
 
@@ -267,8 +267,8 @@ def _keep_own_directions(ledger: Ledger, own: WhitenedRows, lead: np.ndarray, wo
         if cone.affine:
             left = np.ldexp(4 * cone.spread * (0.75 - lost / lead[won]) * (1 - 1e-12), cone.lift)
     elif cone.problem.shape == "ball":  # as from_own, with bounds of the lengths |y|
-        lost = 32 * UNIT * own.reach * float(np.linalg.norm(own.L))
-        left = (lead[won] - lost) * (1 - 1e-12) * cone.longest / _lengths(own, won, workers)
+        length = _lengths(own, won, workers)
+        left = (lead[won] - 17 * UNIT * own.reach * length) * (1 - 1e-12) * cone.longest / length
     else:
 
         def measure(s: tuple[int, int]) -> None:
@@ -298,7 +298,8 @@ def _cut(space: WhitenedRows, ball: Ball, ledger: Ledger, workers: BlasPool) -> 
     """Stages 3 to 5, in batches of open labels."""
     left = ledger.open
     # One label in LEAD first: the others of its cluster, if it is in one, begin with its columns.
-    leaders, others = (left[::LEAD], np.delete(left, np.s_[::LEAD])) if len(left) > SEVERAL else (left[:0], left)
+    leads = len(left) > SEVERAL or space.rank < WIDE
+    leaders, others = (left[::LEAD], np.delete(left, np.s_[::LEAD])) if leads else (left[:0], left)
     ground = CutGround(space, ball, ledger.ground.pool, _long_rows(space, ledger))
     ground.said = lambda T: ledger.say("cuts", int((T.status != 0).sum()))
     for group in (leaders, others):

@@ -26,6 +26,7 @@ from gonio.search.cone import Cone
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+LARGE = 256  # from this width on the time of an inverse counts
 FLOOR = 1e-13  # eigenvalues of a covariance below this part of the largest are rounding
 ROUND = 1e-6  # the same where K has a shape: stretching directions with less than this would make K too thin
 
@@ -46,9 +47,9 @@ class WhitenedRows(MappedRows):
     @cached_property
     def back(self) -> Float[np.ndarray, "homogeneous rank"]:
         """The pseudoinverse that takes y = L'r to r, as a matrix that acts on rows."""
-        if self.L.shape[0] == self.L.shape[1]:  # sooner; what it is off by where L is nearly singular the search bears
+        if self.rank == self.L.shape[1] >= LARGE:
             try:
-                return np.linalg.inv(self.L)
+                return np.linalg.inv(self.L)  # a sixth of the time, and as good where L is not nearly singular
             except np.linalg.LinAlgError:
                 pass
         return np.linalg.pinv(self.L)
