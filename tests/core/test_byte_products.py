@@ -39,6 +39,13 @@ def test_they_are_the_products_of_whole_numbers(way, shape):
             assert np.array_equal(made(rows, columns, first, last, depth), true)
 
 
+def test_parts_of_blocks_are_refused(way):
+    rows, columns = np.zeros((2, 8), np.int8), np.zeros((40, 8), np.int8)
+    for first, depth in ((8, 8), (0, 6)):
+        with pytest.raises(AssertionError, match="blocks of 16"):
+            made(rows, columns, first, 40, depth)
+
+
 def test_sums_of_the_widest_rows_do_not_overflow(way):
     width = byte_products.WIDEST
     rows, columns = np.full((2, width), 127, np.int8), np.full((3, width), 127, np.int8)

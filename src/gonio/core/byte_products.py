@@ -74,6 +74,7 @@ def products(
     `first` is a multiple of 16. The result lies in `out`, of at least room(rows, columns) entries, and may have more
     columns than were asked for; what stands in those is arbitrary.
     """
+    assert first % LANES == 0 == depth % FOUR, "columns come in blocks of 16, numbers in fours"
     m, blocks = len(rows), -(-(last - first) // LANES)
     tall, wide = -(-m // TILE_ROWS) * TILE_ROWS, -(-blocks // TILE_BLOCKS) * TILE_BLOCKS
     if not _have_their_instruction():

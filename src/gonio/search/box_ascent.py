@@ -35,13 +35,9 @@ if TYPE_CHECKING:
     from gonio.core.inputs import Problem
 
 FEW, WIDE = 64, 256  # open labels up to which, and widths below which, the cutting planes are soon done
-BRIEF = ((12, 500),)  # the stages there
-STAGES = (
-    (12, 1000),
-    (40, 3000),
-    (100, 3000),
-    (300, 3000),
-)  # up to which step, against a pool of how many rows at first
+# Up to which step a stage goes, and against a pool of how many rows at first.
+STAGES = ((12, 1000), (40, 3000), (100, 3000), (300, 3000))
+BRIEF = ((12, 500),)  # in narrow sets
 BATCH, PIECES = 256, 4  # labels of a batch at most; batches at least, whatever the number of threads
 PULL = 0.375  # how much of |v|_1 counts for a place in the pool
 WARM, HALVED = 0.7, 60  # tau to begin with, in typical scores at random corners; steps in which it halves
