@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LEAST, SMALL, WIDE = 1e-3, 2e-3, 256
-PER_DIMENSION, AT_LEAST = 10, 2400  # rows that make a ball nearly as large as all would
+PER_DIMENSION, AT_LEAST = 10, 2400  # rows that make a ball
 
 
 def enough(rank: int) -> int:

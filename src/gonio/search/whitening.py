@@ -49,7 +49,7 @@ class WhitenedRows(MappedRows):
         """The pseudoinverse that takes y = L'r to r, as a matrix that acts on rows."""
         if self.rank == self.L.shape[1] >= LARGE:
             try:
-                return np.linalg.inv(self.L)  # a sixth of the time, and as good where L is not nearly singular
+                return np.linalg.inv(self.L)  # much sooner, and as good where L is not nearly singular
             except np.linalg.LinAlgError:
                 pass
         return np.linalg.pinv(self.L)
