@@ -112,11 +112,7 @@ class Cutter:
         columns = ColumnArrays(space.V, self.rays, len(space.rays), space.kappa)
         bounds = RoundingBounds(space.coarse, space.fine, self.ray_drift, tolerance)
 
-        def run(chosen: np.ndarray) -> None:
-            cutting_round(chosen, targets, trials, columns, factors, bounds, first_round)
-
-        piece = max(1, min(512, len(active) // (4 * self.workers.size) + 1))
-        self.workers.run(run, [np.arange(*s) for s in spans(len(active), piece)], self.after)
+        cutting_round(trials, targets, columns, factors, bounds, first_round, self.workers, self.after)
         T.swap_factors()
 
     def _orthogonal_to_pairs(self, active: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

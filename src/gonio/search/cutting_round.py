@@ -1,4 +1,4 @@
-"""One round of the cutting planes, compiled: accept a target's direction, or add the rivals that beat it and project.
+"""One round of the cutting planes: accept a target's direction, or add the rivals that beat it and project.
 
 Each target has a point P and an aim Q (P, or P pushed away from the centre of the hull). Its projection problem is
 
@@ -19,15 +19,17 @@ row: both become columns, lam = (1/2, 1/2) leaves no residual, the combination i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from gonio.core.compiled import njit
-from gonio.search.kernels import copy, dot, nnls
+from gonio.core.blas_pool import BlasPool
+from gonio.core.parallel import spans
+from gonio.search.nearest_combination import nearest_combination
 
 OPEN, WINS, NEVER, STALLED = 0, 1, 2, 3
-EXACT = 1e-28  # of the squared aim: a residual of rounding alone
+AT_ONCE = 512  # targets whose directions are looked at together
 
 # numba's cache on disk refers to the classes below by name: a cache older than a renaming cannot be loaded, and raises.
 # So whoever renames or removes one of them also renames the functions that take it.
@@ -88,225 +90,97 @@ class RoundingBounds(NamedTuple):
     tolerance: float  # distance from the aim within which the label never wins
 
 
-@njit(nogil=True, cache=True)
-def cutting_round(chosen, targets, trials, columns, factors, bounds, first_round):
-    """One round of the trials `chosen`; writes to `targets` and to the new factors."""
-    rank = columns.rows.shape[1]
-    inverse, order = np.empty((rank + 2, rank + 2)), np.empty(rank + 2, np.int64)
-    for a in chosen:
-        if _accepted(a, targets, trials, columns, bounds):
-            continue
-        g = trials.number[a]
-        old_size = targets.size[g]
-        numbers = _extended_columns(a, targets, trials, columns)
-        if len(numbers) == old_size and not first_round:
-            targets.status[g] = STALLED
-            continue
-        A = _column_matrix(numbers, g, targets, columns)
-        b, lam = np.empty(rank + 1), np.zeros(len(numbers))
-        copy(b, targets.aims[g], rank)
-        b[rank] = columns.kappa
-        copy(lam, targets.weights[g], old_size)
-        known = _read_factor(a, old_size, factors, inverse)
-        passive = nnls(A, b, lam, inverse, order, known, 3 * len(numbers) + 50)
-        residual = _residual(b, lam, A)
-        if dot(residual, residual, rank + 1) < 1e-8 * dot(b, b, rank + 1):
-            _refine(A, inverse, order, passive, b, lam, residual)
-        _write_factor(a, passive, factors, inverse)
-        accurate = _keep_columns(g, numbers, order, passive, A, lam, residual, targets) <= 1e-9 * dot(b, b, rank + 1)
-        targets.factor_start[g] = factors.new_start[a] if accurate else -1  # too much rounding: made anew next time
-        copy(targets.directions[g], residual, rank)
-        _judge_combination(g, b, residual, targets, len(columns.rows), bounds)
-        if targets.status[g] == OPEN and dot(residual, residual, rank + 1) <= EXACT * dot(b, b, rank + 1):
-            targets.status[g] = STALLED
+def cutting_round(
+    trials: TrialArrays,
+    targets: TargetArrays,
+    columns: ColumnArrays,
+    factors: FactorArrays,
+    bounds: RoundingBounds,
+    first_round: bool,
+    workers: BlasPool,
+    after: Callable[[], None],
+) -> None:
+    """One round of all trials, some to each thread; writes to `targets` and to the new factors."""
+
+    def prepared(s: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        chosen = np.arange(*s)
+        left = chosen[~_accepted(chosen, targets, trials, columns, bounds)]
+        return left, _new_columns(left, trials, columns)
+
+    # What numpy does takes many targets at a time, the projections few, for some take much longer than others.
+    parts = [prepared(s) for s in spans(len(trials.number), AT_ONCE)]
+    left, new = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+
+    def project(s: tuple[int, int]) -> None:
+        part = slice(*s)
+        nearest_combination(left[part], new[part], trials.number, targets, columns, factors, STALLED, first_round)
+
+    workers.run(project, spans(len(left), max(1, min(512, len(left) // (4 * workers.size) + 1))), after)
+    _judge(trials.number[left], targets, len(columns.rows), bounds)
 
 
-@njit(inline="always")
-def _residual(b, lam, A):
-    """b - sum_j lam_j A_j."""
-    left = np.empty(len(b))
-    copy(left, b, len(b))
-    for q in range(len(lam)):
-        if lam[q] != 0:
-            for t in range(len(b)):
-                left[t] -= lam[q] * A[q, t]
-    return left
-
-
-@njit(inline="always")
-def _accepted(a, targets, trials, columns, bounds):
-    """Whether the target is above every rival in the tried direction, by more than the rounding; then it is settled."""
-    g, x, rank = trials.number[a], trials.directions[a], columns.rows.shape[1]
-    if trials.rival_count[a] > trials.rivals.shape[1]:
-        return False
-    own, least = dot(x, targets.points[g], rank), bounds.coarse
-    for k in range(trials.rival_count[a]):
-        least = min(least, own - dot(columns.rows[trials.rivals[a, k]], x, rank))
-    if not least > bounds.fine + trials.rounding[a]:
-        return False
+def _accepted(
+    chosen: np.ndarray, targets: TargetArrays, trials: TrialArrays, columns: ColumnArrays, bounds: RoundingBounds
+) -> np.ndarray:
+    """Which points are above every rival in the tried direction, by more than the rounding; these are settled."""
+    accepted = trials.rival_count[chosen] <= trials.rivals.shape[1]
+    asked = chosen[accepted]
+    g, X, count = trials.number[asked], trials.directions[asked], trials.rival_count[asked]
+    own, least = np.einsum("ij,ij->i", X, targets.points[g]), np.full(len(asked), bounds.coarse)
+    lost = bounds.fine + trials.rounding[asked]
+    going = np.flatnonzero(count > 0)
+    k = 0
+    while len(going):  # nearly all that lose do so to the first rival
+        there = np.einsum("ij,ij->i", columns.rows[trials.rivals[asked[going], k]], X[going])
+        least[going] = np.minimum(least[going], own[going] - there)
+        k += 1
+        going = going[(least[going] > lost[going]) & (count[going] > k)]
+    won = least > lost
     # Single labels are tried at directions that the rays allow; those of pairs have yet to be checked.
-    if targets.across.shape[0] > 0 and not _rays_allow(columns, trials.extra_ray[a], x):
-        return False
-    targets.status[g] = WINS
-    targets.margin[g] = least - bounds.fine - trials.rounding[a]
-    copy(targets.directions[g], x, rank)
-    return True
+    if len(targets.across) and len(columns.rays):
+        won &= _rays_allow(columns, trials.extra_ray[asked], X)
+    targets.status[g[won]] = WINS
+    targets.margin[g[won]] = (least - lost)[won]
+    targets.directions[g[won]] = X[won]
+    accepted[accepted] = won
+    return accepted
 
 
-@njit(inline="always")
-def _rays_allow(columns, extra, x):
+def _rays_allow(columns: ColumnArrays, extra: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Whether g_k.x <= 0 for all rays that bind x, up to rounding."""
-    rank = len(x)
-    for k in range(columns.watched):
-        if dot(columns.rays[k], x, rank) > 1e-9:
-            return False
-    return extra < 0 or dot(columns.rays[extra], x, rank) <= 1e-9
+    allowed = (X @ columns.rays[: columns.watched].T <= 1e-9).all(axis=1)
+    made = np.flatnonzero(extra >= 0)
+    allowed[made] &= np.einsum("ij,ij->i", columns.rays[extra[made]], X[made]) <= 1e-9
+    return allowed
 
 
-@njit(inline="always")
-def _violated_rays(columns, extra, x, most):
-    """(numbers, count): the rays with g_k.x > 0, the `most` most violated of them, and the extra one."""
-    numbers, violation = np.empty(columns.watched + 1, np.int64), np.empty(columns.watched)
-    count = 0
-    for k in range(columns.watched):
-        v = dot(columns.rays[k], x, len(x))
-        if v > 1e-12:
-            numbers[count], violation[count] = k, v
-            count += 1
-    while count > most:  # the least violated goes
-        least = 0
-        for k in range(count):
-            if violation[k] < violation[least]:
-                least = k
-        count -= 1
-        for k in range(least, count):
-            numbers[k], violation[k] = numbers[k + 1], violation[k + 1]
-    if extra >= 0:
-        numbers[count] = extra
-        count += 1
-    return numbers, count
-
-
-@njit(inline="always")
-def _extended_columns(a, targets, trials, columns):
-    """The numbers of the target's columns, then those of the new rivals, then those of the newly violated rays."""
+def _new_columns(left: np.ndarray, trials: TrialArrays, columns: ColumnArrays) -> np.ndarray:
+    """(left, width): numbers of the new rivals, then of the most violated rays and the one made for it; -1 for none."""
     n, rank = columns.rows.shape
-    g, new = trials.number[a], min(trials.rival_count[a], trials.rivals.shape[1])
-    violated, count = _violated_rays(columns, trials.extra_ray[a], trials.residuals[a], max(24, rank // 4))
-    size = targets.size[g]
-    numbers = np.empty(size + new + count, np.int64)
-    copy(numbers, targets.columns[g], size)
-    for t in range(new + count):
-        number = trials.rivals[a, t] if t < new else n + violated[t - new]
-        known = False
-        for q in range(size):
-            if numbers[q] == number:
-                known = True
-                break
-        if not known:
-            numbers[size] = number
-            size += 1
-    return numbers[:size]
+    rivals = np.where(np.arange(trials.rivals.shape[1]) < trials.rival_count[left, None], trials.rivals[left], -1)
+    if not len(columns.rays):
+        return rivals
+    violation = trials.residuals[left] @ columns.rays[: columns.watched].T
+    rays, most = np.where(violation > 1e-12, n + np.arange(columns.watched), -1), max(24, rank // 4)
+    if columns.watched > most:
+        worst = np.sort(np.argpartition(-violation, most, axis=1)[:, :most], axis=1)
+        rays = np.take_along_axis(rays, worst, axis=1)
+    extra = trials.extra_ray[left, None]
+    return np.hstack([rivals, rays, np.where(extra >= 0, n + extra, -1)])
 
 
-@njit(inline="always")
-def _column_matrix(numbers, g, targets, columns):
-    """The columns (v_j, kappa) and (g_k, 0) as rows of a matrix, for a tie made orthogonal to its `across`."""
-    n, rank = columns.rows.shape
-    A = np.empty((len(numbers), rank + 1))
-    for q in range(len(numbers)):
-        if numbers[q] < n:
-            copy(A[q], columns.rows[numbers[q]], rank)
-            A[q, rank] = columns.kappa
-        else:
-            copy(A[q], columns.rays[numbers[q] - n], rank)
-            A[q, rank] = 0.0
-        if targets.across.shape[0] > 0:
-            along = dot(A[q], targets.across[g], rank)
-            for t in range(rank):
-                A[q, t] -= along * targets.across[g, t]
-    return A
-
-
-@njit(inline="always")
-def _read_factor(a, size, factors, inverse):
-    """Copy the kept inverse factor of the target's `size` columns; how many of its rows there are (all, or none)."""
-    start = factors.old_start[a]
-    if start < 0:
-        return 0
-    for q in range(size):
-        for t in range(q + 1):
-            inverse[q, t] = factors.old[start + t]
-        start += q + 1
-    return size
-
-
-@njit(inline="always")
-def _write_factor(a, size, factors, inverse):
-    """Keep the inverse factor of the passive columns for the next round, where there is room for it."""
-    start = factors.new_start[a]
-    if start < 0:
-        return
-    for q in range(size):
-        for t in range(q + 1):
-            factors.new[start + t] = inverse[q, t]
-        start += q + 1
-
-
-@njit(inline="always")
-def _refine(A, inverse, order, passive, b, lam, residual):
-    """Newton steps on the passive weights, with the residual formed from the columns and not from their products."""
-    width = len(b)
-    slope, change = np.empty(passive), np.empty(passive)
-    for _ in range(3):
-        for i in range(passive):
-            slope[i] = dot(A[order[i]], residual, width)
-            change[i] = 0.0
-        for i in range(passive):
-            v = dot(inverse[i], slope, i + 1)
-            for t in range(i + 1):
-                change[t] += v * inverse[i, t]
-        for i in range(passive):
-            if lam[order[i]] + change[i] <= 0:
-                return
-        copy(residual, b, width)
-        for i in range(passive):
-            c = order[i]
-            lam[c] += change[i]
-            for t in range(width):
-                residual[t] -= lam[c] * A[c, t]
-
-
-@njit(inline="always")
-def _keep_columns(g, numbers, order, passive, A, lam, residual, targets):
-    """Store the passive columns and their weights; the largest |column.residual|, which is 0 but for rounding."""
-    largest = 0.0
-    for q in range(passive):
-        c = order[q]
-        largest = max(largest, abs(dot(A[c], residual, A.shape[1])))
-        targets.columns[g, q] = numbers[c]
-        targets.weights[g, q] = lam[c]
-    targets.size[g] = passive
-    return largest
-
-
-@njit(inline="always")
-def _judge_combination(g, b, residual, targets, n, bounds):
+def _judge(g: np.ndarray, targets: TargetArrays, n: int, bounds: RoundingBounds) -> None:
     """From the point  sum_j lam_j v_j / sum_j lam_j (+ rays)  bound the distance of P to the hull, and settle NEVER."""
-    on_rows, on_rays = 0.0, 0.0
-    for q in range(targets.size[g]):
-        if targets.columns[g, q] < n:
-            on_rows += targets.weights[g, q]
-        else:
-            on_rays += targets.weights[g, q]
-    if not on_rows > 0:
-        return
-    from_aim, from_point = 0.0, 0.0
-    for t in range(targets.points.shape[1]):
-        v = (b[t] - residual[t]) / on_rows
-        from_aim += (v - targets.aims[g, t]) ** 2
-        from_point += (v - targets.points[g, t]) ** 2
+    used = np.arange(int(targets.size[g].max(initial=0))) < targets.size[g, None]
+    columns, weights = targets.columns[g, : used.shape[1]], targets.weights[g, : used.shape[1]]
+    on_rows = np.where(used & (columns < n), weights, 0.0).sum(axis=1)
+    on_rays = np.where(used & (columns >= n), weights, 0.0).sum(axis=1)
+    some = on_rows > 0
+    g, on_rows, on_rays = g[some], on_rows[some], on_rays[some]
+    aims, points = targets.aims[g], targets.points[g]
+    reached = (aims - targets.directions[g]) / on_rows[:, None]
     wrong = bounds.fine + bounds.ray_drift * on_rays / on_rows
-    targets.hull_distance[g] = min(targets.hull_distance[g], np.sqrt(from_point) + wrong)
-    if np.sqrt(from_aim) + wrong <= bounds.tolerance:
-        targets.status[g] = NEVER
+    from_point = np.linalg.norm(reached - points, axis=1) + wrong
+    targets.hull_distance[g] = np.minimum(targets.hull_distance[g], from_point)
+    near = np.linalg.norm(reached - aims, axis=1) + wrong <= bounds.tolerance
+    targets.status[g[near]] = NEVER
