@@ -16,7 +16,6 @@ import numpy as np
 
 from gonio.core.blas_pool import BlasPool
 from gonio.core.directions import unit
-from gonio.core.parallel import spans
 from gonio.search.cone_projection import FEWEST, MOST, nearest_in_cone
 from gonio.search.cutting_round import (
     NEVER,
