@@ -13,8 +13,9 @@ from gonio.core.blas_pool import BlasPool
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.proofs.bulk import verify_all
 from gonio.search import box_ascent, propose
-from gonio.search.box_ascent import BoxAscent, climb
+from gonio.search.box_ascent import CAREFUL, climb
 from gonio.search.proposals import STAGE
+from gonio.search.scaled_box import ScaledBox
 
 
 def posed(W, b, low, high):
@@ -39,12 +40,12 @@ def made(seed, n=120, d=10):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("pool", [20, 3000])
-def test_what_it_settles_is_what_programs_say(seed, pool, monkeypatch):
-    stages = tuple((last, pool) for last, _ in box_ascent.STAGES)  # a small one: rows that beat a label have to join
-    monkeypatch.setattr(box_ascent, "STAGES", stages)
+def test_what_it_settles_is_what_programs_say(seed, pool):
+    # A small pool: rows that beat a label have to join.
+    schedule = CAREFUL._replace(stages=tuple((last, pool) for last, _ in CAREFUL.stages))
     problem = made(seed)
     with BlasPool() as workers:
-        found = climb(problem, np.arange(len(problem.V)), workers)
+        found = climb(problem, np.arange(len(problem.V)), workers, schedule)
     assert len(found.won) + len(found.never) >= (100 if pool > 20 else 60)
     assert len(found.never) >= 5
     assert not set(found.won.tolist()) & set(found.never.tolist())
@@ -92,10 +93,10 @@ def test_the_example_of_the_page():
 def test_only_boxes_and_numbers_that_fit():
     V = np.ones((3, 200), np.float32)
     b = np.zeros(3)
-    assert BoxAscent.possible(posed(V, b, -1, 1))
-    assert BoxAscent.possible(posed(V[:, :3], b, -1, np.inf))
-    assert not BoxAscent.possible(posed(V * np.float32(1e25), b, -1, 1))
-    assert not BoxAscent.possible(gonio.AllInputs().reduce(V, b, differences=True))
+    assert ScaledBox.possible(posed(V, b, -1, 1))
+    assert ScaledBox.possible(posed(V[:, :3], b, -1, np.inf))
+    assert not ScaledBox.possible(posed(V * np.float32(1e25), b, -1, 1))
+    assert not ScaledBox.possible(gonio.AllInputs().reduce(V, b, differences=True))
 
 
 @pytest.mark.parametrize("biased", [False, True])
@@ -104,7 +105,7 @@ def test_with_infinite_sides_it_finds_winners_and_says_nothing_of_others(inputs,
     rng = np.random.default_rng(11)
     W = rng.standard_normal((120, 10)) * np.exp(rng.normal(0, 0.7, (120, 1)))
     problem = inputs.reduce(W.astype(np.float32), rng.normal(0, 2, 120) * biased, differences=True)
-    assert BoxAscent.possible(problem)
+    assert ScaledBox.possible(problem)
     found = _climbed(problem)
     assert len(found.won) >= 20
     assert not len(found.never)
@@ -135,7 +136,7 @@ def test_the_whole_search_says_the_same_with_it_and_without(kind, wide, monkeypa
     monkeypatch.setattr(propose, "FEW", 0)
     with_it = propose.propose(problem)
     assert (with_it.stage == STAGE["ascent"]).any()
-    monkeypatch.setattr(BoxAscent, "possible", staticmethod(lambda problem: False))
+    monkeypatch.setattr(ScaledBox, "possible", staticmethod(lambda problem: False))
     without = propose.propose(problem)
     both = (with_it.status != UNDECIDED) & (without.status != UNDECIDED)
     assert (with_it.status == without.status)[both].all()

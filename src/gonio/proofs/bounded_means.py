@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 LABELS = 128  # that are looked at together
 
 
-def are_bounded(head: Head) -> bool:
-    """Whether the inputs of the head are a ball, or a box without infinite sides."""
+def have_sides(head: Head) -> bool:
+    """Whether the inputs of the head are a ball, or a box of which each coordinate has a finite side."""
     if head.inputs.shape == "ball":
         return True
-    low, high = head.inputs.bounds(head.shape[1]) if head.inputs.shape == "box" else (np.array(-np.inf), np.array(0))
-    return bool(np.isfinite(low).all() and np.isfinite(high).all())
+    if head.inputs.shape not in ("box", "orthant"):
+        return False
+    low, high = head.inputs.bounds(head.shape[1])
+    return bool((np.isfinite(low) | np.isfinite(high)).all())
 
 
 def most_above_means(
@@ -66,7 +68,7 @@ def _most(
     G, own = head.rows[used].astype(np.float64), head.rows[labels].astype(np.float64)
     D = w @ G - sums[:, None] * own
     error = unit * (w @ np.abs(G) + sums[:, None] * np.abs(own)) + TINY
-    B, wrong = np.zeros(len(labels)), np.full(len(labels), TINY)
+    B, wrong = np.zeros(len(labels)), np.zeros(len(labels))
     if head.bias is not None:
         b, b_own = head.bias[used].astype(np.float64), head.bias[labels].astype(np.float64)
         B = w @ b - sums * b_own
@@ -92,6 +94,12 @@ def _supremum(head: Head, D: np.ndarray, error: np.ndarray) -> tuple[np.ndarray,
         moved, terms = D @ shift, np.abs(D) @ np.abs(shift)
         return far - moved, (error @ np.abs(shift) + (d + 8) * UNIT * terms) * SLACK + TINY
     low, high = head.inputs.bounds(d)
+    # Towards an infinite side -D.x must provably not grow; then its supremum lies at the other side.
+    grows = (np.isinf(high) & (D < error)) | (np.isinf(low) & (D > -error))
+    low, high = np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)
+    low, high = (np.where(np.isinf(side), 0.0, side) for side in (low, high))
+    reach = np.maximum(np.abs(low), np.abs(high))
     terms = np.maximum(-D * low, -D * high)
-    off = error @ np.maximum(np.abs(low), np.abs(high)) + (d + 8) * UNIT * np.abs(terms).sum(axis=1)
-    return terms.sum(axis=1), off * SLACK + TINY
+    off = error @ reach + (d + 8) * UNIT * np.abs(terms).sum(axis=1)
+    off = off * SLACK + TINY if reach.any() else np.zeros(len(D))  # at 0 nothing is rounded
+    return np.where(grows.any(axis=1), np.inf, terms.sum(axis=1)), off

@@ -10,7 +10,7 @@ import numpy as np
 
 from gonio.core.head import Head
 from gonio.core.parallel import in_threads
-from gonio.proofs.bounded_means import are_bounded, most_above_means
+from gonio.proofs.bounded_means import have_sides, most_above_means
 from gonio.proofs.certificates import Certificate, CertificateError, NeverWins, Ties, Wins
 from gonio.proofs.margins import POINTS, Places, least_margins
 from gonio.proofs.never_below import NEAR
@@ -111,9 +111,9 @@ def _without_seen_below(
 def _without_bounded_means(
     head: Head, certificates: Sequence[Certificate], which: list[int], bounds: np.ndarray
 ) -> list[int]:
-    """Over bounded inputs: labels clearly below the means of their rivals, together. The others are left."""
+    """Over inputs with sides: labels clearly below the means of their rivals, together. The others are left."""
     some = [k for k in which if isinstance(c := certificates[k], NeverWins) and _is_mean(head, c)]
-    if len(some) < FEW or not are_bounded(head):
+    if len(some) < FEW or not have_sides(head):
         return which
     several: list[Any] = [certificates[k] for k in some]
     most = most_above_means(

@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gonio.core.blas_pool import BlasPool
-from gonio.core.float_units import UNIT
 from gonio.core.parallel import spans
+from gonio.search.scaled_box import CLEAR, ScaledBox
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -35,17 +35,28 @@ if TYPE_CHECKING:
     from gonio.core.inputs import Problem
 
 FEW, WIDE = 64, 256  # open labels up to which, and widths below which, the cutting planes are soon done
-# Up to which step a stage goes, and against a pool of how many rows at first.
-STAGES = ((12, 1000), (40, 3000), (100, 3000), (300, 3000))
-BRIEF = ((12, 500),)  # in narrow sets
-BATCH, PIECES = 256, 4  # labels of a batch at most; batches at least, whatever the number of threads
-PULL = 0.375  # how much of |v|_1 counts for a place in the pool
-WARM, HALVED = 0.7, 60  # tau to begin with, in typical scores at random corners; steps in which it halves
-STEP, MOMENTUM = 0.03, 0.98
-LEAST = (3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)  # shares up to which rivals are left out of a proof, tried in turn
-OUTWARDS = 4  # how far out infinite sides are taken, in what makes up for the constants
-LARGE = 1e18  # scores that float32 holds with room to spare
-CLEAR = 1e-7  # of the largest score: what a mean of rivals must be above the label by
+SMALLEST, BATCH, PIECES = 32, 256, 4  # labels of a batch; batches at least, whatever the number of threads
+MOMENTUM = 0.98
+LOWEST = np.float32(-60)  # exp of less would be denormal numbers, with which products take up to 50 times as long
+
+
+class Schedule(NamedTuple):
+    """How labels climb.
+
+    step     the first step, against the length of a corner; it falls as the root of their number
+    halved   steps in which the smoothing tau halves
+    stages   up to which step a stage goes, and against a pool of how many rows at first
+    """
+
+    step: float
+    halved: float
+    stages: tuple[tuple[int, int], ...]
+
+
+# Where sides are finite, the labels that are left after a few steps are settled by care, elsewhere by haste or not.
+CAREFUL = Schedule(0.03, 60, ((12, 1000), (40, 3000), (100, 3000), (300, 3000)))
+HASTY = Schedule(0.1, 16, ((1, 1000), (3, 1000), (12, 1000), (40, 2000), (100, 3000)))
+BRIEF = Schedule(0.15, 8, ((12, 500), (24, 1000)))  # in narrow sets
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,76 +74,6 @@ class Climbed:
     means: tuple[tuple[np.ndarray, np.ndarray], ...]
 
 
-class BoxAscent:
-    """The rows of a problem over a box, scaled to [-1, 1]^d, and a pool of the strongest of them.
-
-    Of a box with infinite sides a part is looked at: who wins there wins, and of who never does nothing is said.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        low, high, self.whole = _finite_sides(problem)
-        self.low, self.high = low, high
-        self.middle, self.half = low / 2 + high / 2, high / 2 - low / 2
-        self.rows = problem.V.astype(np.float64)
-        self.constants = np.asarray(problem.c, np.float64)
-        self.scaled = (self.rows * self.half).astype(np.float32)
-        self.shifted = (self.constants + self.rows @ self.middle).astype(np.float32)
-        reach = np.abs(self.scaled).sum(axis=1)
-        self.largest = float((reach + np.abs(self.shifted)).max(initial=0.0))
-        typical = np.median(reach) / np.sqrt(low.size)
-        self.tau = WARM * float(typical) or 1.0
-        size = np.abs(self.rows) @ np.maximum(np.abs(low), np.abs(high)) + np.abs(self.constants)
-        self.rounding = float((low.size + 3) * UNIT * 2.1 * size.max(initial=0.0)) + 1e-300  # of two scores in float64
-        self.by_strength = np.argsort(-(self.shifted + PULL * reach), kind="stable")
-
-    @staticmethod
-    def possible(problem: Problem) -> bool:
-        """Whether the inputs are a box, of whatever sides, and the numbers fit float32."""
-        if problem.shape not in ("box", "orthant"):
-            return False
-        low, high, _ = _finite_sides(problem)
-        most = np.maximum(np.abs(low), np.abs(high)).max(initial=0.0)
-        return bool(np.abs(problem.V).max(initial=0.0) * max(1.0, most) * problem.V.shape[1] < LARGE)
-
-    def leads(
-        self, labels: np.ndarray, z: np.ndarray
-    ) -> tuple[Float[np.ndarray, " labels"], Int[np.ndarray, " labels"]]:
-        """Proven lower bounds of the leads of labels, each at its own input, and the strongest rivals there."""
-        scores = z @ self.rows.T + self.constants
-        at = np.arange(len(scores)), labels
-        own = scores[at].copy()
-        scores[at] = -np.inf
-        rivals = scores.argmax(axis=1)
-        return own - scores[at[0], rivals] - self.rounding, rivals
-
-    def mean_above(self, label: int, pool: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Rivals and weights of a mean that is above the label in the whole box, if that of these shares is."""
-        for least in LEAST:  # the fewer rivals, the sooner others have checked it
-            used = np.flatnonzero(shares > least)
-            if not len(used):
-                continue
-            rivals, weights = pool[used], shares[used].astype(np.float64)
-            weights /= weights.sum()
-            away = weights @ self.rows[rivals] - self.rows[label]
-            above = weights @ self.constants[rivals] - self.constants[label] + away @ self.middle
-            if above - np.abs(away) @ self.half > CLEAR * self.largest:
-                return rivals, weights
-        return None
-
-
-def _finite_sides(problem: Problem) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The sides of the box, infinite ones so far out that rows weigh more than constants; whether none was."""
-    d = problem.V.shape[1]
-    low = np.zeros(d) if problem.low is None else np.asarray(problem.low, np.float64)
-    high = np.full(d, np.inf) if problem.high is None else np.asarray(problem.high, np.float64)
-    if np.isfinite(low).all() and np.isfinite(high).all():
-        return low, high, True
-    size = float(np.sqrt(np.mean(np.square(problem.V, dtype=np.float64)))) or 1.0
-    far = max(1.0, OUTWARDS * float(np.ptp(problem.c)) / (size * np.sqrt(d)))
-    low = np.where(np.isfinite(low), low, np.minimum(high, 0.0) - far)
-    return low, np.where(np.isfinite(high), high, np.maximum(low, 0.0) + far), False
-
-
 @dataclass(eq=False)
 class _Climbers:
     """Labels on their way: where each is in the scaled box, and where it was a step ago."""
@@ -148,8 +89,9 @@ class _Climbers:
 class _Climb:
     """One batch in one stage; rows outside of the pool that beat a label join it."""
 
-    def __init__(self, box: BoxAscent, climbers: _Climbers, pool: int) -> None:
-        self.box, self.labels, self.u, self.before = box, climbers.labels, climbers.u, climbers.before
+    def __init__(self, box: ScaledBox, climbers: _Climbers, schedule: Schedule, pool: int) -> None:
+        self.box, self.schedule = box, schedule
+        self.labels, self.u, self.before = climbers.labels, climbers.u, climbers.before
         self.place = np.full(len(box.rows), -1, np.int64)  # of each label in the pool
         self.pool, self.rows, self.constants = np.zeros(0, np.int64), box.scaled[:0], box.shifted[:0]
         self.shares = np.zeros((len(self.labels), 0), np.float32)  # summed over steps, the later ones more
@@ -177,8 +119,43 @@ class _Climb:
         scores[inside, own[inside]] = -np.inf
         top = scores.max(axis=1)
         beaten_by = self._take_wins(np.flatnonzero(np.einsum("ij,ij->i", self.u, target) + level > top))
-        shares = _soft_shares(scores, top, self.box.tau * 0.5 ** (step / HALVED))
-        slope, base = shares @ self.rows - target, shares @ self.constants - level
+        left = self._keep_open()
+        shares = _soft_shares(scores[left], top[left], self.box.tau * 0.5 ** (step / self.schedule.halved))
+        slope = shares @ self.rows - target[left]
+        if self.box.whole:
+            self._take_below(step, shares, slope, shares @ self.constants - level[left])
+            slope = slope[self._keep_open()]
+        self._join(beaten_by)
+        return slope
+
+    def _keep_open(self) -> Int[np.ndarray, " open"]:
+        """Let settled labels go; where the others were."""
+        left = np.array(
+            [k for k, a in enumerate(self.labels.tolist()) if a not in self.won and a not in self.never], int
+        )
+        if len(left) < len(self.labels):
+            for name in ("labels", "u", "before", "shares", "sums", "base"):
+                setattr(self, name, getattr(self, name)[left])
+        return left
+
+    def _step(self, step: int, slope: np.ndarray) -> None:
+        """Up the slope, and on in the direction of the last step."""
+        slope *= self.box.pace
+        length = np.linalg.norm(slope, axis=1, keepdims=True)
+        far = self.schedule.step * np.sqrt(self.u.shape[1]) / np.sqrt(step + 1)
+        moved = np.clip(self.u - np.float32(far) * slope / np.maximum(length, np.float32(1e-30)), -1, 1)
+        on = np.float32(MOMENTUM * step / (step + 3))
+        self.u, self.before = np.clip(moved + on * (moved - self.before), -1, 1), moved
+
+    def _take_wins(self, places: np.ndarray) -> Int[np.ndarray, " rivals"]:
+        """Those above the pool are held against all rows; the rows that beat them."""
+        z, leads, rivals = self.box.leads(self.labels[places], self.u[places])
+        for k in np.flatnonzero(leads > 0).tolist():
+            self.won[int(self.labels[places[k]])] = z[k], float(leads[k])
+        return rivals
+
+    def _take_below(self, step: int, shares: np.ndarray, slope: np.ndarray, base: np.ndarray) -> None:
+        """Settle the labels below the mean of rivals of this step, and those below that of all steps."""
         weight = np.float32((step + 1) ** 2)
         self.total += weight
         self.sums += weight * slope
@@ -187,35 +164,9 @@ class _Climb:
         shares *= weight
         self.shares += shares
         self._take_means(self.shares, (self.base - np.abs(self.sums).sum(axis=1)) / self.total)
-        left = [k for k, a in enumerate(self.labels.tolist()) if a not in self.won and a not in self.never]
-        if len(left) < len(self.labels):
-            slope = slope[left]
-            for name in ("labels", "u", "before", "shares", "sums", "base"):
-                setattr(self, name, getattr(self, name)[left])
-        self._join(beaten_by)
-        return slope
-
-    def _step(self, step: int, slope: np.ndarray) -> None:
-        """Up the slope, and on in the direction of the last step."""
-        length = np.linalg.norm(slope, axis=1, keepdims=True)
-        far = STEP * np.sqrt(self.u.shape[1]) / np.sqrt(step + 1)
-        moved = np.clip(self.u - np.float32(far) * slope / np.maximum(length, np.float32(1e-30)), -1, 1)
-        on = np.float32(MOMENTUM * step / (step + 3))
-        self.u, self.before = np.clip(moved + on * (moved - self.before), -1, 1), moved
-
-    def _take_wins(self, places: np.ndarray) -> Int[np.ndarray, " rivals"]:
-        """Those above the pool are held against all rows; the rows that beat them."""
-        box = self.box
-        z = np.clip(box.middle + box.half * self.u[places], box.low, box.high)
-        leads, rivals = box.leads(self.labels[places], z)
-        for k in np.flatnonzero(leads > 0).tolist():
-            self.won[int(self.labels[places[k]])] = z[k], float(leads[k])
-        return np.unique(rivals[leads <= 0])
 
     def _take_means(self, shares: np.ndarray, above: np.ndarray) -> None:
         """Those below the mean of rivals with these shares, once it is looked at in float64."""
-        if not self.box.whole:
-            return
         for k in np.flatnonzero(above > CLEAR * self.box.largest).tolist():
             a = int(self.labels[k])
             if a not in self.won and a not in self.never:
@@ -238,6 +189,7 @@ def _soft_shares(scores: np.ndarray, top: np.ndarray, tau: float) -> Float[np.nd
     """exp(score / tau) by rows, in the place of the scores, at sum 1."""
     scores -= top[:, None]
     scores *= np.float32(1 / tau)
+    np.maximum(scores, LOWEST, out=scores)
     np.exp(scores, out=scores)
     scores *= 1 / scores.sum(axis=1, keepdims=True)
     return scores
@@ -247,26 +199,26 @@ def climb(
     problem: Problem,
     labels: Int[np.ndarray, " open"],
     workers: BlasPool,
-    stages: tuple[tuple[int, int], ...] = STAGES,
+    schedule: Schedule = CAREFUL,
     after: Callable[[int], None] | None = None,
 ) -> Climbed:
     """Let labels climb, some to each thread, until each is settled or the steps of all stages are used up.
 
     Batches hang on the labels alone. `after(how many are settled)` is called now and then.
     """
-    box = BoxAscent(problem)
-    u = np.sign(box.scaled[labels]) * np.float32(0.5)
+    box = ScaledBox(problem)
+    u = box.starts(labels)
     left = _Climbers(labels, u, u)
     won: dict[int, tuple[np.ndarray, float]] = {}
     never: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     first = 0
-    for last, pool in stages:
+    for last, pool in schedule.stages:
 
         def go(s: tuple[int, int], left=left, first=first, last=last, pool=pool) -> tuple[_Climb, _Climbers]:
-            batch = _Climb(box, left.of(slice(*s)), pool)
+            batch = _Climb(box, left.of(slice(*s)), schedule, pool)
             return batch, batch.go(first, last)
 
-        done = workers.run(go, spans(len(left.labels), max(1, min(BATCH, -(-len(left.labels) // PIECES)))))
+        done = workers.run(go, spans(len(left.labels), int(np.clip(-(-len(left.labels) // PIECES), SMALLEST, BATCH))))
         for batch, _ in done:
             won |= batch.won
             never |= batch.never

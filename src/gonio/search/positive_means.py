@@ -113,11 +113,11 @@ def positive_means(
         left = np.setdiff1d(left, found.labels)
         if len(found.labels):
             yield found
-    pool = _some(pool, min(WIDE * space.rank, max(LARGEST_POOL, 8 * space.rank)))
+    pool = evenly(pool, min(WIDE * space.rank, max(LARGEST_POOL, 8 * space.rank)))
     for _ in range(MEANS):
         if len(left) < max(LEAST, space.rank // 4):  # the wider, the dearer is a mean
             return
-        aim = _most_crowded(space.V[_some(left, LOOKED_AT)])
+        aim = _most_crowded(space.V[evenly(left, LOOKED_AT)])
         mean = mean_at(space, pool, aim, workers)
         found = bent_to(mean, space, left, workers) if mean else None
         if found is None or len(found.labels) < LEAST:
@@ -140,8 +140,14 @@ def made_of(
     space: WhitenedRows, rivals: np.ndarray, p: np.ndarray, rays: np.ndarray, q: np.ndarray, workers: BlasPool
 ) -> PositiveMean | None:
     """The mean of these rows and rays with shares p and q; None where they do not span the space."""
-    V = space.V[rivals]
-    centre, kappa = p @ V + q @ rays, space.kappa
+    return mean_of(rivals, space.V[rivals], space.kappa, p, rays, q, workers)
+
+
+def mean_of(
+    rivals: np.ndarray, V: np.ndarray, kappa: float, p: np.ndarray, rays: np.ndarray, q: np.ndarray, workers: BlasPool
+) -> PositiveMean | None:
+    """The same for rivals whose rows are V."""
+    centre = p @ V + q @ rays
     columns = np.vstack([np.column_stack([V - centre, np.full(len(V), kappa)]), np.pad(rays, ((0, 0), (0, 1)))])
     shares = np.concatenate([p, q])
 
@@ -149,7 +155,7 @@ def made_of(
         some = columns[slice(*s)]
         return (some * shares[slice(*s), None]).T @ some
 
-    moments = sum(workers.run(weighed, spans(len(columns), COLUMNS)), np.zeros((space.rank + 1, space.rank + 1)))
+    moments = sum(workers.run(weighed, spans(len(columns), COLUMNS)), np.zeros((V.shape[1] + 1, V.shape[1] + 1)))
     try:
         inverse = np.linalg.inv(moments)
     except np.linalg.LinAlgError:
@@ -168,7 +174,7 @@ def bent_to(mean: PositiveMean, space: WhitenedRows, left: np.ndarray, workers: 
 
     The nearest to the mean are tried first, and the rest no more once few of those tried arrive.
     """
-    narrow = _Narrow(mean)
+    narrow = NarrowMean(mean)
     left = left[np.argsort(np.linalg.norm(space.V[left] - mean.centre, axis=1), kind="stable")]
     order = np.argsort(mean.rivals, kind="stable")
     at = np.minimum(np.searchsorted(mean.rivals, left, sorter=order), len(order) - 1)
@@ -193,7 +199,7 @@ def bent_to(mean: PositiveMean, space: WhitenedRows, left: np.ndarray, workers: 
     return Spread.without_own(mean, space, left[np.concatenate(which)], np.concatenate(bent))
 
 
-class _Narrow:
+class NarrowMean:
     """A mean in float32, for the iterations."""
 
     def __init__(self, mean: PositiveMean) -> None:
@@ -271,7 +277,7 @@ def _bent_once(S, before, W, D, shares, own, momentum, room, short):
             w[own[i]] = zero
 
 
-def _some(labels: np.ndarray, most: int) -> np.ndarray:
+def evenly(labels: np.ndarray, most: int) -> np.ndarray:
     """At most so many of the labels, evenly spaced."""
     return labels if len(labels) <= most else labels[np.linspace(0, len(labels) - 1, most).astype(int)]
 

@@ -21,20 +21,22 @@ from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.core.tasks import run
 from gonio.proofs.own_direction import OwnDirections
-from gonio.search.box_ascent import BRIEF, FEW, STAGES, WIDE, BoxAscent, Climbed, climb
+from gonio.search.box_ascent import BRIEF, CAREFUL, FEW, HASTY, WIDE, Climbed, Schedule, climb
 from gonio.search.cone import Cone, pose
 from gonio.search.cut_batches import CutGround, Outcome, combinations, cut_batch, spread_of
 from gonio.search.cuts import Cutter
 from gonio.search.equal import Equal, equal_rows
 from gonio.search.inscribed import Ball, inscribed, thinned
+from gonio.search.orthant_means import below_means
 from gonio.search.points import best_margins
 from gonio.search.positive_means import Spread, positive_means
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
+from gonio.search.scaled_box import ScaledBox, is_bounded
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
 LONG_ROWS = 2500  # so many of the longest rows are asked first, where that pays
-CLIMBS_FIRST = 16  # one label in so many tries whether climbing pays
+CLIMBS_FIRST, PAYS = 16, 4  # one label in so many tries whether climbing pays: it does if one in so many of these wins
 BATCH = 4096  # labels whose first directions are tried together
 RARE, FIRST_CUTS = 0.01, 12  # of the labels open: then so many rounds of cuts come before all that tells who never wins
 LEAD, SEVERAL = 8, 128  # one label in so many goes first; in wide spaces, where there are more than a few
@@ -153,12 +155,15 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     cone = pose(problem)
     ledger.ground = replace(ledger.ground, cone=cone)
     space = _own_directions(problem, cone, ledger, workers, own)
+    early = problem.V.shape[1] >= WIDE and not is_bounded(problem)  # then what comes later costs more than climbing
+    if early:
+        _climb(problem, ledger, workers)
+        _below_orthant_means(problem, ledger, workers)
     if not len(ledger.open):
         return
     space = space or prepare(cone, workers)
-    if space.cone.shaped:
+    if space.cone.shaped and not early:
         _first_tries(space, ledger, workers)
-    if len(ledger.open) > FEW and BoxAscent.possible(problem):
         _climb(problem, ledger, workers)
     if not space.shaped and len(ledger.open) <= RARE * len(problem.V):
         _first_cuts(space, ledger, workers)
@@ -193,16 +198,33 @@ def _first_cuts(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
 
 def _climb(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
     """Settle the labels of a box that win where they climb, or that a mean of the rivals met there is above."""
-    ledger.say("climbing")
-    if problem.V.shape[1] >= WIDE:
-        _keep_climbed(climb(problem, ledger.open, workers, STAGES, lambda more: ledger.say("climbing", more)), ledger)
+    if len(ledger.open) <= FEW or not ScaledBox.possible(problem):
         return
-    # In narrow sets the cutting planes are fast too: a part goes first, and the others follow where most of it wins.
+    ledger.say("climbing")
+    wide, whole = problem.V.shape[1] >= WIDE, is_bounded(problem)
+
+    def go(labels: np.ndarray, schedule: Schedule) -> Climbed:
+        found = climb(problem, labels, workers, schedule, lambda more: ledger.say("climbing", more))
+        _keep_climbed(found, ledger)
+        return found
+
+    if wide:
+        go(ledger.open, CAREFUL if whole else HASTY)
+        return
+    # In narrow sets the cutting planes are fast too: a part goes first, and the others follow where enough of it wins.
     first = ledger.open[::CLIMBS_FIRST]
-    found = climb(problem, first, workers, BRIEF)
-    _keep_climbed(found, ledger)
-    if 2 * len(found.won) > len(first):
-        _keep_climbed(climb(problem, ledger.open, workers, BRIEF), ledger)
+    if PAYS * len(go(first, BRIEF).won) > len(first):
+        go(ledger.open, BRIEF)
+
+
+def _below_orthant_means(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
+    """Over x >= 0: settle the labels that some mean of rivals is above in every coordinate."""
+    if problem.shape != "orthant" or not len(ledger.open):
+        return
+    ledger.say("positive means")
+    for i, mean in below_means(problem, ledger.open, np.flatnonzero(ledger.status == WINS), workers).items():
+        ledger.settle(i, NEVER, "ascent")
+        ledger.combined[i] = mean
 
 
 def _keep_climbed(found: Climbed, ledger: Ledger) -> None:
