@@ -27,6 +27,7 @@ import numpy as np
 
 from gonio.core.blas_pool import BlasPool
 from gonio.core.parallel import spans
+from gonio.search.box_program import best_leads
 from gonio.search.scaled_box import CLEAR, ScaledBox
 
 if TYPE_CHECKING:
@@ -46,15 +47,17 @@ class Schedule(NamedTuple):
     step     the first step, against the length of a corner; it falls as the root of their number
     halved   steps in which the smoothing tau halves
     stages   up to which step a stage goes, and against a pool of how many rows at first
+    programs whether each label that is left then has a program of its own (`box_program`)
     """
 
     step: float
     halved: float
     stages: tuple[tuple[int, int], ...]
+    programs: bool = False
 
 
 # Where sides are finite, the labels that are left after a few steps are settled by care, elsewhere by haste or not.
-CAREFUL = Schedule(0.03, 60, ((12, 1000), (40, 3000), (100, 3000), (300, 3000)))
+CAREFUL = Schedule(0.03, 60, ((12, 1000), (40, 3000), (100, 3000), (300, 3000)), programs=True)
 HASTY = Schedule(0.1, 16, ((1, 1000), (3, 1000), (12, 1000), (40, 2000), (100, 3000)))
 BRIEF = Schedule(0.15, 8, ((12, 500), (24, 1000)))  # in narrow sets
 
@@ -94,6 +97,7 @@ class _Climb:
         self.labels, self.u, self.before = climbers.labels, climbers.u, climbers.before
         self.place = np.full(len(box.rows), -1, np.int64)  # of each label in the pool
         self.pool, self.rows, self.constants = np.zeros(0, np.int64), box.scaled[:0], box.shifted[:0]
+        self.settled = np.zeros(len(self.labels), bool)
         self.shares = np.zeros((len(self.labels), 0), np.float32)  # summed over steps, the later ones more
         self._join(np.sort(box.by_strength[:pool]))
         self.sums, self.base, self.total = np.zeros_like(self.u), np.zeros(len(self.u), np.float32), np.float32(0.0)
@@ -118,7 +122,7 @@ class _Climb:
         inside = np.flatnonzero(own >= 0)
         scores[inside, own[inside]] = -np.inf
         top = scores.max(axis=1)
-        beaten_by = self._take_wins(np.flatnonzero(np.einsum("ij,ij->i", self.u, target) + level > top))
+        beaten_by = self._take_wins(np.flatnonzero(np.einsum("ij,ij->i", self.u, target) + level > top), top)
         left = self._keep_open()
         shares = _soft_shares(scores[left], top[left], self.box.tau * 0.5 ** (step / self.schedule.halved))
         slope = shares @ self.rows - target[left]
@@ -130,11 +134,9 @@ class _Climb:
 
     def _keep_open(self) -> Int[np.ndarray, " open"]:
         """Let settled labels go; where the others were."""
-        left = np.array(
-            [k for k, a in enumerate(self.labels.tolist()) if a not in self.won and a not in self.never], int
-        )
+        left = np.flatnonzero(~self.settled)
         if len(left) < len(self.labels):
-            for name in ("labels", "u", "before", "shares", "sums", "base"):
+            for name in ("labels", "u", "before", "shares", "sums", "base", "settled"):
                 setattr(self, name, getattr(self, name)[left])
         return left
 
@@ -147,11 +149,12 @@ class _Climb:
         on = np.float32(MOMENTUM * step / (step + 3))
         self.u, self.before = np.clip(moved + on * (moved - self.before), -1, 1), moved
 
-    def _take_wins(self, places: np.ndarray) -> Int[np.ndarray, " rivals"]:
+    def _take_wins(self, places: np.ndarray, top: np.ndarray) -> Int[np.ndarray, " rivals"]:
         """Those above the pool are held against all rows; the rows that beat them."""
-        z, leads, rivals = self.box.leads(self.labels[places], self.u[places])
-        for k in np.flatnonzero(leads > 0).tolist():
-            self.won[int(self.labels[places[k]])] = z[k], float(leads[k])
+        z, leads, rivals = self.box.leads(self.labels[places], self.u[places], top[places], self.place >= 0)
+        won = np.flatnonzero(leads > 0)
+        self.settled[places[won]] = True
+        self.won |= {int(self.labels[places[k]]): (z[k], float(leads[k])) for k in won.tolist()}
         return rivals
 
     def _take_below(self, step: int, shares: np.ndarray, slope: np.ndarray, base: np.ndarray) -> None:
@@ -167,12 +170,9 @@ class _Climb:
 
     def _take_means(self, shares: np.ndarray, above: np.ndarray) -> None:
         """Those below the mean of rivals with these shares, once it is looked at in float64."""
-        for k in np.flatnonzero(above > CLEAR * self.box.largest).tolist():
-            a = int(self.labels[k])
-            if a not in self.won and a not in self.never:
-                found = self.box.mean_above(a, self.pool, shares[k] / shares[k].sum())
-                if found is not None:
-                    self.never[a] = found
+        left = np.flatnonzero((above > CLEAR * self.box.largest) & ~self.settled)
+        for k, mean in self.box.means_above(self.labels[left], self.pool, shares[left]).items():
+            self.settled[left[k]], self.never[int(self.labels[left[k]])] = True, mean
 
     def _join(self, rivals: np.ndarray) -> None:
         """Let more rows into the pool."""
@@ -229,6 +229,10 @@ def climb(
             after(len(won) + len(never))
         if not len(left.labels):
             break
+    if schedule.programs:
+        by_programs = best_leads(box, left.labels, left.u, workers)
+        won |= by_programs[0]
+        never |= by_programs[1]
     winners, losers = sorted(won), sorted(never)
     inputs = np.array([won[a][0] for a in winners]).reshape(len(winners), len(box.low))
     margins = np.array([won[a][1] for a in winners])

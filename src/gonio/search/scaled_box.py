@@ -20,7 +20,7 @@ from gonio.core.float_units import UNIT, UNIT32
 from gonio.proofs.row_maxima import FEWEST, row_max_of_bytes
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
     from gonio.core.inputs import Problem
 
@@ -85,15 +85,21 @@ class ScaledBox:
         return np.clip(self.begin + u * (1 + np.abs(self.begin)), -1, 1)
 
     def leads(
-        self, labels: Int[np.ndarray, " labels"], u: Float[np.ndarray, "labels dim"]
+        self,
+        labels: Int[np.ndarray, " labels"],
+        u: Float[np.ndarray, "labels dim"],
+        top: Float[np.ndarray, " labels"],
+        asked: Bool[np.ndarray, " rows"],
     ) -> tuple[Float[np.ndarray, "labels dim"], Float[np.ndarray, " labels"], Int[np.ndarray, " some"]]:
         """The inputs that places in the scaled box stand for, proven lower bounds of the leads of labels there, each at
 
-        its own, and the strongest rivals of those that do not lead. Scores in float32 settle all but the leads that
-        their rounding may have made.
+        its own, and the strongest rivals of those that do not lead. `top` are the highest scores, in float32, of the
+        rivals that were asked already.
         """
         z = np.clip(self.middle + self.half * u, self.low, self.high)
-        return z, *(self._leads_by_floats if self.bytes is None else self._leads_by_bytes)(labels, u, z)
+        if self.bytes is None:
+            return z, *self._leads_by_floats(labels, u, z)
+        return z, *self._leads_by_bytes(labels, u, z, top, asked)
 
     @cached_property
     def bytes(self) -> ByteRows | None:
@@ -102,25 +108,29 @@ class ScaledBox:
         return ByteRows.of(self.scaled) if worthwhile(n, n, d) else None
 
     def _leads_by_bytes(
-        self, labels: np.ndarray, u: np.ndarray, z: np.ndarray
+        self, labels: np.ndarray, u: np.ndarray, z: np.ndarray, top: np.ndarray, asked: np.ndarray
     ) -> tuple[Float[np.ndarray, " labels"], Int[np.ndarray, " some"]]:
-        """As by floats; where bytes leave a doubt, the scores of the rivals that it is about are made again."""
+        """As by floats, which are asked where bytes leave a doubt about a rival that was not asked yet."""
         rows, n = self.bytes, len(self.scaled)
         assert rows is not None
         numbers, scale, rest, length = rounded(u)
         scratch = np.empty(byte_products.room(len(u), n), np.int32)
         S = byte_products.products(numbers, rows.packed, 0, n, numbers.shape[1], scratch)
         S[np.arange(len(u)), labels] = FEWEST
-        top = np.empty(len(u), np.float32)
-        row_max_of_bytes(S, rows.scale.astype(np.float32), (1 / scale).astype(np.float32), self.shifted, top)
+        # A score is at most so much more than in bytes: short rows, of which there are most, are hardly rounded.
+        more = rest.max(initial=0) * rows.length + (length + rest).max(initial=0) * rows.rest
+        highest = np.where(asked, -LARGE, self.shifted + 1.001 * more).astype(np.float32)
+        others = np.empty(len(u), np.float32)
+        row_max_of_bytes(S, rows.scale.astype(np.float32), (1 / scale).astype(np.float32), highest, others)
         own = np.einsum("ij,ij->i", u, self.scaled[labels], dtype=np.float64) + self.shifted[labels]
-        left_out = 1.001 * (rest * self.longest + (length + rest) * float(rows.rest.max())) + self._wrong(u)
-        leads = own - top * scale - left_out
-        for k in np.flatnonzero((leads <= 0) & (leads > -2 * left_out)).tolist():
-            scores = S[k, :n] * rows.scale + self.shifted / scale[k]
-            near = np.flatnonzero(scores * scale[k] > own[k] - 1.5 * left_out[k])
+        leads = own - np.maximum(others * scale, top) - self._wrong(u)
+        doubt = np.flatnonzero((leads <= 0) & (own - top > self._wrong(u)) & (leads > -2.1 * more.max()))
+        for k in doubt.tolist():
+            near = np.flatnonzero(S[k, :n] * rows.scale + highest / scale[k] >= own[k] / scale[k] * (1 - 1e-5))
+            beside = (own - top - self._wrong(u))[k]
             mine = self.rows[labels[k]] @ z[k] + self.constants[labels[k]]
-            leads[k] = mine - np.max(self.rows[near] @ z[k] + self.constants[near]) - self.rounding
+            rivals = self.rows[near] @ z[k] + self.constants[near]
+            leads[k] = min(beside, mine - rivals.max(initial=-np.inf) - self.rounding)
         behind = ~(leads > 0)
         return leads, _strongest(S[behind, :n] * rows.scale + self.shifted / scale[behind, None])
 
@@ -148,19 +158,29 @@ class ScaledBox:
         """What rounding to float32 and in it can do to the difference of two scores."""
         return self.rounding32 * (1 + np.linalg.norm(u, axis=1)) + 2 * self.rounding
 
-    def mean_above(self, label: int, pool: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Rivals and weights of a mean that is above the label in the whole box, if that of these shares is."""
+    def means_above(
+        self, labels: Int[np.ndarray, " labels"], pool: Int[np.ndarray, " pool"], shares: Float[np.ndarray, "labels pool"]
+    ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """The places of labels below a mean of the pool in the whole box, with its rivals and weights, if that of
+
+        their shares is one.
+        """
+        found, left = {}, np.arange(len(labels))
+        shares = shares / shares.sum(axis=1, keepdims=True)
         for least in LEAST:  # the fewer rivals, the sooner others have checked it
-            used = np.flatnonzero(shares > least)
-            if not len(used):
-                continue
-            rivals, weights = pool[used], shares[used].astype(np.float64)
-            weights /= weights.sum()
-            away = weights @ self.rows[rivals] - self.rows[label]
-            above = weights @ self.constants[rivals] - self.constants[label] + away @ self.middle
-            if above - np.abs(away) @ self.half > CLEAR * self.largest:
-                return rivals, weights
-        return None
+            if not len(left):
+                break
+            used = shares[left] > least
+            some = np.flatnonzero(used.any(axis=0))
+            weights = np.where(used, shares[left], 0)[:, some].astype(np.float64)
+            weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+            away = weights @ self.rows[pool[some]] - self.rows[labels[left]]
+            above = weights @ self.constants[pool[some]] - self.constants[labels[left]] + away @ self.middle
+            good = (above - np.abs(away) @ self.half > CLEAR * self.largest) & used.any(axis=1)
+            for k, w in zip(left[good].tolist(), weights[good], strict=True):
+                found[k] = pool[some[w > 0]], w[w > 0]
+            left = left[~good]
+        return found
 
 
 def _strongest(scores: np.ndarray) -> Int[np.ndarray, " some"]:
