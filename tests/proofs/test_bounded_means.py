@@ -9,7 +9,7 @@ import pytest
 
 from gonio import AfterLayerNorm, AfterRMSNorm, AllInputs, Box, Head, Nonnegative, Observed
 from gonio.proofs import bulk
-from gonio.proofs.bounded_means import LABELS, are_bounded, most_above_means
+from gonio.proofs.bounded_means import LABELS, have_sides, most_above_means
 from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import CertificateError, NeverWins
 from tests.proofs.rationals import exact
@@ -19,7 +19,13 @@ SETS = {
     "uneven box": lambda d: Box(np.linspace(-3, 0.5, d), np.linspace(0.5, 4, d)),
     "rms": lambda d: AfterRMSNorm(np.linspace(0.5, 2, d)),
     "layer": lambda d: AfterLayerNorm(np.linspace(0.5, 2, d), np.linspace(-1, 1, d)),
+    "non-negative": lambda d: Nonnegative(),
+    "half-infinite box": lambda d: Box(
+        np.where(np.arange(d) % 3 == 1, -np.inf, 0.5), np.where(np.arange(d) % 3 == 0, np.inf, 2.0)
+    ),
+    "without end downwards": lambda d: Box(-np.inf, -0.5),
 }
+ENDLESS = ("non-negative", "half-infinite box", "without end downwards")
 
 
 def made(rng, inputs, *, bias=True):
@@ -29,8 +35,14 @@ def made(rng, inputs, *, bias=True):
     W, b = rng.normal(size=(n, d)), rng.normal(size=n)
     weights = rng.dirichlet(np.ones(n), m)
     weights[rng.random(weights.shape) < 0.3] = 0
+    weights[~weights.any(axis=1), 0] = 1
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    rows = weights @ W + rng.choice([0, 1e-9, 0.1], (m, 1)) * rng.normal(size=(m, d))
+    away = rng.normal(size=(m, d))
+    if inputs in ENDLESS:  # most are below their means towards the infinite sides
+        low, high = SETS[inputs](d).bounds(d)
+        inwards = np.where(np.isinf(high), -1, np.where(np.isinf(low), 1, np.sign(away)))
+        away = np.where(rng.random((m, 1)) < 0.8, inwards * np.abs(away), away)
+    rows = weights @ W + rng.choice([0, 1e-9, 0.1], (m, 1)) * away
     lower = rng.choice([0, 1e-8, 1.0], m)
     head = Head(
         np.vstack([W, rows]),
@@ -43,7 +55,10 @@ def made(rng, inputs, *, bias=True):
 
 
 def supremum(head, label, rivals, weights):
-    """(a, b) with the supremum a + sqrt(b) of  sum_j w_j (score_i - score_j)  over the inputs, in whole numbers."""
+    """(a, b) with the supremum a + sqrt(b) of  sum_j w_j (score_i - score_j)  over the inputs, in whole numbers.
+
+    a is infinite where the supremum is, b then 0.
+    """
     d = head.shape[1]
     W, w = [exact(row) for row in head.W.astype(float)], exact(weights)
     bias = exact(np.zeros(head.shape[0]) if head.bias is None else head.bias.astype(float))
@@ -55,8 +70,13 @@ def supremum(head, label, rivals, weights):
         r = [a * g for a, g in zip(D, gain, strict=True)]
         mean = sum(r) / d if head.inputs.centred else 0
         return -B, d * sum((a - mean) ** 2 for a in r)
-    low, high = (exact(v) for v in head.inputs.bounds(d))
-    return sum(max(-a * p, -a * q) for a, p, q in zip(D, low, high, strict=True)) - B, Fraction(0)
+    most = -B
+    for a, low, high in zip(D, *head.inputs.bounds(d), strict=True):
+        if (a < 0 and high == np.inf) or (a > 0 and low == -np.inf):
+            return np.inf, Fraction(0)
+        if a:
+            most += max(-a * Fraction(float(side)) for side in (low, high) if np.isfinite(side))
+    return most, Fraction(0)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -66,15 +86,25 @@ def test_the_bound_is_above_the_supremum_and_near_it(inputs, bias):
     below = 0
     for _ in range(25):
         head, labels, rivals, weights = made(rng, inputs, bias=bias)
-        assert are_bounded(head)
+        assert have_sides(head)
         for k, bound in enumerate(most_above_means(head, labels, rivals, weights)):
             a, b = supremum(head, int(labels[k]), rivals[k], weights[k])
+            if bound == np.inf and inputs in ENDLESS:  # said where a mean is as high up to rounding, too
+                assert a == np.inf or nearly_as_high(head, int(labels[k]), rivals[k], weights[k])
+                continue
             over = Fraction(float(bound)) * sum(exact(weights[k])) - a  # at least sqrt(b)
             assert over >= 0
             assert over * over >= b
             assert float(over) <= float(b) ** 0.5 + 1e-11
             below += bound <= 0
-    assert below > (20 if bias else -1)
+    assert below > (20 if bias or inputs == "non-negative" else -1)
+
+
+def nearly_as_high(head, label, rivals, weights):
+    """Whether towards some infinite side the label and the mean rise by the same up to rounding."""
+    low, high = head.inputs.bounds(head.shape[1])
+    away = weights @ head.W[rivals] - weights.sum() * head.W[label]
+    return bool((np.abs(away)[np.isinf(low) | np.isinf(high)] < 1e-12).any())
 
 
 def test_rounding_of_many_weights_is_counted():
@@ -99,20 +129,31 @@ def test_numbers_beyond_floats_prove_nothing():
     assert most.tolist() == [np.inf]
 
 
-def test_only_a_ball_and_a_box_that_ends_are_bounded():
+def test_a_mean_that_is_lower_anywhere_far_out_bounds_nothing():
+    W = np.array([[1.0, 0.0], [0.0, 1.0], [0.4, 0.4], [0.6, 0.4]])
+    weights = [np.array([0.5, 0.5])] * 2
+    for inputs in (Nonnegative(), Box(0, np.inf)):
+        head = Head(W, link="softmax", inputs=inputs)
+        assert most_above_means(head, np.array([2, 3]), [np.array([0, 1])] * 2, weights).tolist() == [0, np.inf]
+    head = Head(-W, link="softmax", inputs=Box(-np.inf, 0))  # the same scores at -x
+    assert most_above_means(head, np.array([2, 3]), [np.array([0, 1])] * 2, weights).tolist() == [0, np.inf]
+
+
+def test_a_ball_and_a_box_have_sides_if_no_coordinate_is_free_both_ways():
     W = np.ones((3, 2))
     bounded = {
         AllInputs(): False,
-        Nonnegative(): False,
-        Box(-1, np.inf): False,
-        Box(-np.inf, 1): False,
+        Nonnegative(): True,
+        Box(-1, np.inf): True,
+        Box(-np.inf, 1): True,
+        Box(np.array([-np.inf, 0]), np.array([np.inf, 1])): False,
         Observed(W): False,
         Box(-1, 1): True,
         AfterRMSNorm(np.ones(2)): True,
         AfterLayerNorm(np.ones(2)): True,
     }
     for inputs, whether in bounded.items():
-        assert are_bounded(Head(W, link="softmax", inputs=inputs)) == whether
+        assert have_sides(Head(W, link="softmax", inputs=inputs)) == whether
 
 
 @pytest.mark.parametrize("inputs", SETS)

@@ -12,8 +12,8 @@ import gonio
 from gonio.core.blas_pool import BlasPool
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.proofs.bulk import verify_all
-from gonio.search import box_ascent, propose
-from gonio.search.box_ascent import CAREFUL, climb
+from gonio.search import propose
+from gonio.search.box_ascent import CAREFUL, Climbed, Climbers, climb
 from gonio.search.proposals import STAGE
 from gonio.search.scaled_box import ScaledBox
 
@@ -44,9 +44,9 @@ def test_what_it_settles_is_what_programs_say(seed, pool):
     # A small pool: rows that beat a label have to join.
     schedule = CAREFUL._replace(stages=tuple((last, pool) for last, _ in CAREFUL.stages))
     problem = made(seed)
-    with BlasPool() as workers:
-        found = climb(problem, np.arange(len(problem.V)), workers, schedule)
+    found = _climbed(problem, schedule)
     assert len(found.won) + len(found.never) >= (100 if pool > 20 else 60)
+    assert np.array_equal(np.sort(np.concatenate([found.won, found.never, found.left.labels])), np.arange(120))
     assert len(found.never) >= 5
     assert not set(found.won.tolist()) & set(found.never.tolist())
     for i, margin in zip(found.won, found.margins, strict=True):
@@ -76,9 +76,10 @@ def test_each_input_and_each_mean_holds_in_whole_numbers():
         assert sum(p * (c[j] - c[i]) for p, j in zip(w, rivals, strict=True)) + least > 0
 
 
-def _climbed(problem):
+def _climbed(problem, schedule=CAREFUL):
+    box = ScaledBox(problem)
     with BlasPool() as workers:
-        return climb(problem, np.arange(len(problem.V)), workers)
+        return climb(box, Climbers.below(box, np.arange(len(problem.V))), workers, schedule)
 
 
 def test_the_example_of_the_page():
@@ -166,11 +167,11 @@ def test_in_narrow_boxes_a_part_climbs_first_and_the_others_where_it_pays(pays, 
     problem = posed(W, rng.normal(0, 1, 640), -1, 1)
     asked = []
 
-    def climbing(problem, labels, *rest):
-        asked.append(len(labels))
-        found = climb(problem, labels, *rest)
+    def climbing(box, climbers, *rest):
+        asked.append(len(climbers.labels))
+        found = climb(box, climbers, *rest)
         few = 0 if not pays else len(found.won)
-        return box_ascent.Climbed(found.won[:few], found.inputs[:few], found.margins[:few], found.never[:0], ())
+        return Climbed(found.won[:few], found.inputs[:few], found.margins[:few], found.never[:0], (), climbers)
 
     monkeypatch.setattr(propose, "climb", climbing)
     monkeypatch.setattr(propose, "_first_tries", lambda *_: None)

@@ -1,13 +1,14 @@
-"""Many labels that never win over bounded inputs, each below a mean of its own rivals: all in two products.
+"""Many labels that never win over inputs with sides, each below a mean of its own rivals: all in two products.
 
 With scores g.x + b, weights w_j >= 0 of sum s, x = gain * z + shift (gain 1 and shift 0 but after a norm) and
 
     D = gain * (sum_j w_j g_j - s g_i),      B = sum_j w_j b_j - s b_i + (sum_j w_j g_j - s g_i).shift,
 
-the label i is above the mean of its rivals by at most the supremum of -(D.z + B) / s over the inputs z, which is finite
-where these are: no exact weights need to be found, as over all inputs (`never_below`). Here D and B come from float64
-products of the weights of many labels with the rows of all their rivals, each with a bound of its rounding; what these
-bounds do not settle, `RivalMean` looks at again in long floats.
+the label i is above the mean of its rivals by at most the supremum of -(D.z + B) / s over the inputs z. It is finite
+where these are, or where D has the right sign towards every infinite side by more than rounding: no exact weights need
+to be found, as over all inputs (`never_below`). Here D and B come from float64 products of the weights of many labels
+with the rows of all their rivals, each with a bound of its rounding; what these bounds do not settle, `RivalMean` looks
+at again in long floats.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def have_sides(head: Head) -> bool:
 def most_above_means(
     head: Head, labels: Int[np.ndarray, " some"], rivals: Sequence[np.ndarray], weights: Sequence[np.ndarray]
 ) -> Float[np.ndarray, " some"]:
-    """Upper bounds of what each label can be above the mean of its rivals by, over bounded inputs; inf where none is.
+    """Upper bounds of what each label can be above the mean of its rivals by, over its inputs; inf where none is.
 
     The weights of a label are positive somewhere and nowhere negative.
     """
@@ -95,7 +96,7 @@ def _supremum(head: Head, D: np.ndarray, error: np.ndarray) -> tuple[np.ndarray,
         return far - moved, (error @ np.abs(shift) + (d + 8) * UNIT * terms) * SLACK + TINY
     low, high = head.inputs.bounds(d)
     # Towards an infinite side -D.x must provably not grow; then its supremum lies at the other side.
-    grows = (np.isinf(high) & (D < error)) | (np.isinf(low) & (D > -error))
+    grows = (np.isinf(high) & (error > D)) | (np.isinf(low) & (-error < D))
     low, high = np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)
     low, high = (np.where(np.isinf(side), 0.0, side) for side in (low, high))
     reach = np.maximum(np.abs(low), np.abs(high))

@@ -25,18 +25,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gonio.core import byte_products
 from gonio.core.blas_pool import BlasPool
+from gonio.core.byte_rows import LARGEST
 from gonio.core.parallel import spans
-from gonio.search.box_program import best_leads
+from gonio.search.box_program import Mean, Win, best_leads
 from gonio.search.scaled_box import CLEAR, ScaledBox
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from gonio.core.inputs import Problem
-
 FEW, WIDE = 64, 256  # open labels up to which, and widths below which, the cutting planes are soon done
-SMALLEST, BATCH, PIECES = 32, 256, 4  # labels of a batch; batches at least, whatever the number of threads
+# Labels of a batch at most, and batches, or a multiple of these; two where they would have few labels, for then a
+# product spends its time on packing the pool.
+BATCH, PIECES, FEW_EACH = 256, 4, 96
 MOMENTUM = 0.98
 LOWEST = np.float32(-60)  # exp of less would be denormal numbers, with which products take up to 50 times as long
 
@@ -57,9 +59,36 @@ class Schedule(NamedTuple):
 
 
 # Where sides are finite, the labels that are left after a few steps are settled by care, elsewhere by haste or not.
-CAREFUL = Schedule(0.03, 60, ((12, 1000), (40, 3000), (100, 3000), (300, 3000)), programs=True)
-HASTY = Schedule(0.1, 16, ((1, 1000), (3, 1000), (12, 1000), (40, 2000), (100, 3000)))
+CAREFUL = Schedule(0.03, 60, ((12, 1000), (40, 2000), (100, 3000), (200, 3000)), programs=True)
+HASTY = Schedule(0.1, 16, ((1, 1000), (3, 1000), (12, 1000), (40, 2000)))
+LONGER = HASTY._replace(stages=((100, 3000),))  # than that
 BRIEF = Schedule(0.15, 8, ((12, 500), (24, 1000)))  # in narrow sets
+
+
+@dataclass(frozen=True, eq=False)
+class Climbers:
+    """Labels on their way: where each is in the scaled box, where it was a step ago, and how many steps it took."""
+
+    labels: Int[np.ndarray, " labels"]
+    u: Float[np.ndarray, "labels dim"]
+    before: Float[np.ndarray, "labels dim"]
+    steps: int = 0
+
+    @classmethod
+    def below(cls, box: ScaledBox, labels: Int[np.ndarray, " labels"]) -> Climbers:
+        """Labels that have not begun yet."""
+        u = box.starts(labels)
+        return cls(labels, u, u)
+
+    def of(self, which: slice | np.ndarray) -> Climbers:
+        """Some of them."""
+        return Climbers(self.labels[which], self.u[which], self.before[which], self.steps)
+
+    @staticmethod
+    def together(parts: list[Climbers]) -> Climbers:
+        """Those of several batches that took as many steps."""
+        labels, u, before = (np.concatenate([getattr(x, name) for x in parts]) for name in ("labels", "u", "before"))
+        return Climbers(labels, u, before, parts[0].steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +97,7 @@ class Climbed:
 
     won       labels that win, their inputs and margins (proven lower bounds)
     never     labels that never win, with rivals and weights (sum 1) for each
+    left      the others, where they are
     """
 
     won: Int[np.ndarray, " won"]
@@ -75,54 +105,77 @@ class Climbed:
     margins: Float[np.ndarray, " won"]
     never: Int[np.ndarray, " never"]
     means: tuple[tuple[np.ndarray, np.ndarray], ...]
+    left: Climbers
 
 
-@dataclass(eq=False)
-class _Climbers:
-    """Labels on their way: where each is in the scaled box, and where it was a step ago."""
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """The strong rows that a stage begins with, in bytes too where products of these are faster."""
 
-    labels: Int[np.ndarray, " labels"]
-    u: Float[np.ndarray, "labels dim"]
-    before: Float[np.ndarray, "labels dim"]
+    labels: Int[np.ndarray, " pool"]
+    rows: Float[np.ndarray, "pool dim"]
+    constants: Float[np.ndarray, " pool"]
+    packed: np.ndarray | None
+    scale: Float[np.ndarray, " pool"]  # of the scores in bytes, places being rounded to LARGEST steps
 
-    def of(self, which: slice | np.ndarray) -> _Climbers:
-        return _Climbers(self.labels[which], self.u[which], self.before[which])
+    @classmethod
+    def of(cls, box: ScaledBox, size: int) -> _Pool:
+        """The strongest rows of a box."""
+        labels, packed, scale = np.sort(box.by_strength[:size]), None, np.zeros(0, np.float32)
+        if box.bytes is not None:
+            packed = byte_products.packed(box.bytes.numbers[labels])
+            scale = (box.bytes.scale[labels] / LARGEST).astype(np.float32)
+        return cls(labels, box.scaled[labels], box.shifted[labels], packed, scale)
+
+    def scores_by_bytes(self, u: Float[np.ndarray, "labels dim"], out: Float[np.ndarray, "labels pool"]) -> None:
+        """The scores at places u, nearly."""
+        assert self.packed is not None
+        m, d = u.shape
+        numbers = np.zeros((m, self.packed.shape[1] * byte_products.FOUR), np.int8)
+        np.rint(u * np.float32(LARGEST), out=numbers[:, :d], casting="unsafe")
+        room = np.empty(byte_products.room(m, len(self.labels)), np.int32)
+        out[:] = byte_products.products(numbers, self.packed, 0, len(self.labels), numbers.shape[1], room)[
+            :, : out.shape[1]
+        ]
+        out *= self.scale
+        out += self.constants
 
 
 class _Climb:
     """One batch in one stage; rows outside of the pool that beat a label join it."""
 
-    def __init__(self, box: ScaledBox, climbers: _Climbers, schedule: Schedule, pool: int) -> None:
-        self.box, self.schedule = box, schedule
+    def __init__(self, box: ScaledBox, climbers: Climbers, schedule: Schedule, strong: _Pool) -> None:
+        self.box, self.schedule, self.strong = box, schedule, strong
         self.labels, self.u, self.before = climbers.labels, climbers.u, climbers.before
+        self.pool, self.rows, self.constants = strong.labels, strong.rows, strong.constants
         self.place = np.full(len(box.rows), -1, np.int64)  # of each label in the pool
-        self.pool, self.rows, self.constants = np.zeros(0, np.int64), box.scaled[:0], box.shifted[:0]
+        self.place[self.pool] = np.arange(len(self.pool))
         self.settled = np.zeros(len(self.labels), bool)
-        self.shares = np.zeros((len(self.labels), 0), np.float32)  # summed over steps, the later ones more
-        self._join(np.sort(box.by_strength[:pool]))
+        self.shares = np.zeros((len(self.labels), len(self.pool)), np.float32)  # summed over steps, the later ones more
         self.sums, self.base, self.total = np.zeros_like(self.u), np.zeros(len(self.u), np.float32), np.float32(0.0)
-        self.won: dict[int, tuple[np.ndarray, float]] = {}
-        self.never: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.won: dict[int, Win] = {}
+        self.never: dict[int, Mean] = {}
 
-    def go(self, first: int, last: int) -> _Climbers:
+    def go(self, first: int, last: int) -> Climbers:
         """The steps from `first` to before `last`; the labels that are left."""
         for step in range(first, last):
             slope = self._look(step)
             if not len(self.labels):
                 break
             self._step(step, slope)
-        return _Climbers(self.labels, self.u, self.before)
+        return Climbers(self.labels, self.u, self.before, last)
 
     def _look(self, step: int) -> Float[np.ndarray, "labels dim"]:
         """Settle the labels that win where they are now, and those below a mean of rivals; the slopes of the others."""
         target, level = self.box.scaled[self.labels], self.box.shifted[self.labels]
-        scores = self.u @ self.rows.T
-        scores += self.constants
-        own = self.place[self.labels]
-        inside = np.flatnonzero(own >= 0)
-        scores[inside, own[inside]] = -np.inf
-        top = scores.max(axis=1)
-        beaten_by = self._take_wins(np.flatnonzero(np.einsum("ij,ij->i", self.u, target) + level > top), top)
+        scores = self._scores()
+        top, mine = scores.max(axis=1), np.einsum("ij,ij->i", self.u, target) + level
+        leading, sure = np.flatnonzero(mine > top), top
+        if self.strong.packed is not None and len(leading):
+            sure = top.copy()
+            sure[leading] = self._scores_by_floats(leading).max(axis=1)
+            leading = leading[mine[leading] > sure[leading]]
+        beaten_by = self._take_wins(leading, sure)
         left = self._keep_open()
         shares = _soft_shares(scores[left], top[left], self.box.tau * 0.5 ** (step / self.schedule.halved))
         slope = shares @ self.rows - target[left]
@@ -131,6 +184,29 @@ class _Climb:
             slope = slope[self._keep_open()]
         self._join(beaten_by)
         return slope
+
+    def _scores(self) -> Float[np.ndarray, "labels pool"]:
+        """The scores of the rivals in the pool, nearly where bytes are faster; -inf for the label itself."""
+        if self.strong.packed is None:
+            return self._scores_by_floats(np.arange(len(self.labels)))
+        scores = np.empty((len(self.labels), len(self.pool)), np.float32)
+        first = len(self.strong.labels)
+        self.strong.scores_by_bytes(self.u, scores[:, :first])
+        if first < len(self.pool):
+            scores[:, first:] = self.u @ self.rows[first:].T + self.constants[first:]
+        return self._without_own(scores, np.arange(len(self.labels)))
+
+    def _scores_by_floats(self, places: np.ndarray) -> Float[np.ndarray, "places pool"]:
+        """The same of some labels, in float32."""
+        scores = self.u[places] @ self.rows.T
+        scores += self.constants
+        return self._without_own(scores, places)
+
+    def _without_own(self, scores: np.ndarray, places: np.ndarray) -> Float[np.ndarray, "places pool"]:
+        own = self.place[self.labels[places]]
+        inside = np.flatnonzero(own >= 0)
+        scores[inside, own[inside]] = -np.inf
+        return scores
 
     def _keep_open(self) -> Int[np.ndarray, " open"]:
         """Let settled labels go; where the others were."""
@@ -195,9 +271,15 @@ def _soft_shares(scores: np.ndarray, top: np.ndarray, tau: float) -> Float[np.nd
     return scores
 
 
+def _batch_size(count: int) -> int:
+    """How many of so many labels are done together."""
+    several = PIECES if count >= PIECES * FEW_EACH else 2
+    return -(-count // (several * -(-count // (several * BATCH))))
+
+
 def climb(
-    problem: Problem,
-    labels: Int[np.ndarray, " open"],
+    box: ScaledBox,
+    climbers: Climbers,
     workers: BlasPool,
     schedule: Schedule = CAREFUL,
     after: Callable[[int], None] | None = None,
@@ -206,36 +288,33 @@ def climb(
 
     Batches hang on the labels alone. `after(how many are settled)` is called now and then.
     """
-    box = ScaledBox(problem)
-    u = box.starts(labels)
-    left = _Climbers(labels, u, u)
-    won: dict[int, tuple[np.ndarray, float]] = {}
-    never: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    first = 0
-    for last, pool in schedule.stages:
+    won: dict[int, Win] = {}
+    never: dict[int, Mean] = {}
+    left = climbers
+    for last, size in schedule.stages:
+        if not len(left.labels):
+            break
+        pool = _Pool.of(box, size)
 
-        def go(s: tuple[int, int], left=left, first=first, last=last, pool=pool) -> tuple[_Climb, _Climbers]:
+        def go(s: tuple[int, int], left=left, last=last, pool=pool) -> tuple[_Climb, Climbers]:
             batch = _Climb(box, left.of(slice(*s)), schedule, pool)
-            return batch, batch.go(first, last)
+            return batch, batch.go(left.steps, last)
 
-        done = workers.run(go, spans(len(left.labels), int(np.clip(-(-len(left.labels) // PIECES), SMALLEST, BATCH))))
+        done = workers.run(go, spans(len(left.labels), _batch_size(len(left.labels))))
         for batch, _ in done:
             won |= batch.won
             never |= batch.never
-        rest = [some for _, some in done]
-        left = _Climbers(*(np.concatenate([getattr(x, name) for x in rest]) for name in ("labels", "u", "before")))
-        first = last
+        left = Climbers.together([some for _, some in done])
         if after:
             after(len(won) + len(never))
-        if not len(left.labels):
-            break
     if schedule.programs:
         by_programs = best_leads(box, left.labels, left.u, workers)
         won |= by_programs[0]
         never |= by_programs[1]
+        left = left.of(np.array([i not in won and i not in never for i in left.labels.tolist()], bool))
     winners, losers = sorted(won), sorted(never)
     inputs = np.array([won[a][0] for a in winners]).reshape(len(winners), len(box.low))
     margins = np.array([won[a][1] for a in winners])
     return Climbed(
-        np.array(winners, np.int64), inputs, margins, np.array(losers, np.int64), tuple(never[a] for a in losers)
+        np.array(winners, np.int64), inputs, margins, np.array(losers, np.int64), tuple(never[a] for a in losers), left
     )

@@ -29,12 +29,12 @@ from gonio.search.scaled_box import CLEAR, ScaledBox
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-HERE, STRONG = 1.5, 1.0  # rivals for each coordinate to begin with: strongest where the label is, and anywhere
+HERE, STRONG = 1.0, 0.6  # rivals for each coordinate to begin with: strongest where the label is, and anywhere
 STEPS = 40  # at most; where rivals join, it begins anew
 JOINS = 4  # times that rivals join
-INSIDE = 0.9  # of the way to the sides: where labels begin at most
-ROOM = 0.3  # typical scores: how far below the lead t begins
-FALL = 0.15  # what mu is to fall by in one step
+INSIDE = 0.98  # of the way to the sides: where labels begin at most
+ROOM = 0.03  # typical scores: how far below the lead t begins
+FALL = 0.03  # what mu is to fall by in one step
 SHORT = 0.95  # of the way to where the first number would be 0
 
 
@@ -93,8 +93,11 @@ class BoxProgram:
         self._balance(self.a + far_shares * da, self.b + far_shares * db)
 
     def _direction(self, mu: float, up: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, float]:
-        """How u and t move: the system that is left when s, p, a and b are put in terms of them."""
-        from scipy.linalg import lapack
+        """How u and t move: the system that is left when s, p, a and b are put in terms of them.
+
+        At this precision there may be no more steps: then LinAlgError.
+        """
+        from scipy.linalg import cho_factor, cho_solve
 
         weights = self.p / self.s
         half = self.A * np.sqrt(weights).astype(np.float32)[:, None]
@@ -103,9 +106,8 @@ class BoxProgram:
         missing = mu / self.s - self.p
         right = np.stack([missing, weights]).astype(np.float32) @ self.A
         right[0] += (self.a - mu / up + mu / down - self.b).astype(np.float32)
-        _, found, failed = lapack.sposv(M, right.T, lower=1, overwrite_a=1)
-        if failed:
-            raise np.linalg.LinAlgError("no more steps at this precision")
+        factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+        found = cho_solve(factor, right.T, check_finite=False)
         (x, y), h = found.T.astype(np.float64), right[1].astype(np.float64)
         dt = (h @ x - missing.sum()) / (weights.sum() - h @ y)
         return x + dt * y, float(dt)
@@ -147,7 +149,8 @@ def _signs(box: ScaledBox, label: int, u: Float[np.ndarray, " dim"]) -> tuple[Wi
             if win or joins == JOINS:
                 return win, None
             if len(new):
-                program, joins = BoxProgram(box, label, np.union1d(program.rivals, new), program.u), joins + 1
+                rivals = np.union1d(program.rivals, _strongest(box, label, program.u))
+                program, joins = BoxProgram(box, label, np.union1d(rivals, new), program.u), joins + 1
         elif most < -CLEAR * box.largest and box.whole:
             mean = box.means_above(np.array([label]), program.rivals, program.p[None]).get(0)
             if mean:

@@ -20,7 +20,7 @@ import numpy as np
 
 from gonio.core.blas_pool import BlasPool
 from gonio.core.parallel import spans
-from gonio.search.positive_means import NarrowMean, evenly, mean_of
+from gonio.search.positive_means import LONG, NarrowMean, evenly, mean_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -54,7 +54,7 @@ def below_means(
             some = left[slice(*s)]
             targets, mine = mean.targets(aims[some]), labels[some, None] == pool
             at = np.where(mine.any(axis=1), mine.argmax(axis=1), -1)
-            arrived, bent = narrow.bent(targets.astype(np.float32), at, workers)
+            arrived, bent = narrow.bent(targets.astype(np.float32), at, workers, LONG)
             weights = np.maximum(mean.weights(targets[arrived], bent, np.ones((len(arrived), 1))), 0)
             for k, w in zip(some[arrived].tolist(), weights, strict=True):
                 used = np.flatnonzero((w > 0) & (pool != labels[k]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,10 +41,19 @@ COLUMNS = 2048  # that one thread multiplies at a time
 PIECE = 128  # labels that are bent together
 PIECES = 4  # at least, whatever the number of threads: BLAS rounds by the shape of a product
 FIRST, FEW = 64, 8  # labels that are tried first; one in so many must arrive for more to be tried
-BENDS = 16  # iterations at most
-PACE_EVERY, PACE = 3, 0.5  # iterations over which what is left must shrink by this much
+PACE_EVERY = 3  # iterations over which what is left must shrink
 ROOM = 1e-3  # of its share p_j that every column must keep
 UPWARDS = 1e-10  # of the spread of the constants
+
+
+class Patience(NamedTuple):
+    """How long labels are bent to: iterations at most, and what a few of them must leave of what is left at most."""
+
+    bends: int
+    pace: float
+
+
+BRIEFLY, LONG = Patience(16, 0.5), Patience(40, 0.9)  # where cutting planes come next, and where they would be dear
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +215,9 @@ class NarrowMean:
         self.columns = mean.columns.astype(np.float32)
         self.shares, self.inverse = mean.shares.astype(np.float32), mean.inverse.astype(np.float32)
 
-    def bent(self, targets: np.ndarray, own: np.ndarray, workers: BlasPool) -> tuple[np.ndarray, np.ndarray]:
+    def bent(
+        self, targets: np.ndarray, own: np.ndarray, workers: BlasPool, patience: Patience = BRIEFLY
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(which targets arrived, the y of each). The column own_i is of the label itself and takes no part."""
         n = len(self.columns)
         room = workers.buffer("bending", 4 * len(targets) * n).reshape(4, len(targets), n)
@@ -217,7 +228,7 @@ class NarrowMean:
         W[:] = self.shares
         W[own >= 0, own[own >= 0]] = 0
         arrived, found, then = [], [], np.full(len(targets), np.inf)
-        for k in range(BENDS):
+        for k in range(patience.bends):
             m = len(here)
             residual = targets[here] - W[:m] @ self.columns
             step = residual @ self.inverse
@@ -230,7 +241,7 @@ class NarrowMean:
             found.append(y[good])
             going = ~good & np.isfinite(size)
             if k % PACE_EVERY == 0:
-                going &= size < PACE * then[here]
+                going &= size < patience.pace * then[here]
                 then[here] = size
             y, earlier = _with_momentum(y, earlier, step, k)
             if going.all():

@@ -21,7 +21,7 @@ from gonio.core.parallel import spans
 from gonio.core.status import NEVER, UNDECIDED, WINS
 from gonio.core.tasks import run
 from gonio.proofs.own_direction import OwnDirections
-from gonio.search.box_ascent import BRIEF, CAREFUL, FEW, HASTY, WIDE, Climbed, Schedule, climb
+from gonio.search.box_ascent import BRIEF, CAREFUL, FEW, HASTY, LONGER, WIDE, Climbed, Climbers, Schedule, climb
 from gonio.search.cone import Cone, pose
 from gonio.search.cut_batches import CutGround, Outcome, combinations, cut_batch, spread_of
 from gonio.search.cuts import Cutter
@@ -31,7 +31,7 @@ from gonio.search.orthant_means import below_means
 from gonio.search.points import best_margins
 from gonio.search.positive_means import Spread, positive_means
 from gonio.search.proposals import STAGE, Ground, Proposals, from_own
-from gonio.search.scaled_box import ScaledBox, is_bounded
+from gonio.search.scaled_box import ScaledBox
 from gonio.search.targets import Targets
 from gonio.search.whitening import WhitenedRows, prepare
 
@@ -155,16 +155,18 @@ def _decide(problem: Problem, ledger: Ledger, workers: BlasPool, own: OwnDirecti
     cone = pose(problem)
     ledger.ground = replace(ledger.ground, cone=cone)
     space = _own_directions(problem, cone, ledger, workers, own)
-    early = problem.V.shape[1] >= WIDE and not is_bounded(problem)  # then what comes later costs more than climbing
+    early = problem.V.shape[1] >= WIDE and problem.shape in (
+        "box",
+        "orthant",
+    )  # then climbing costs less than whitening
     if early:
-        _climb(problem, ledger, workers)
-        _below_orthant_means(problem, ledger, workers)
+        _climb_wide(problem, ledger, workers)
     if not len(ledger.open):
         return
     space = space or prepare(cone, workers)
     if space.cone.shaped and not early:
         _first_tries(space, ledger, workers)
-        _climb(problem, ledger, workers)
+        _climb_narrow(problem, ledger, workers)
     if not space.shaped and len(ledger.open) <= RARE * len(problem.V):
         _first_cuts(space, ledger, workers)
     if not len(ledger.open):
@@ -196,25 +198,39 @@ def _first_cuts(space: WhitenedRows, ledger: Ledger, workers: BlasPool) -> None:
     _keep_wins(T, left, ledger)
 
 
-def _climb(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
-    """Settle the labels of a box that win where they climb, or that a mean of the rivals met there is above."""
+def _climb_wide(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
+    """Settle the labels of a wide box that win where they climb, or that a mean of the rivals met there is above."""
     if len(ledger.open) <= FEW or not ScaledBox.possible(problem):
         return
     ledger.say("climbing")
-    wide, whole = problem.V.shape[1] >= WIDE, is_bounded(problem)
-
-    def go(labels: np.ndarray, schedule: Schedule) -> Climbed:
-        found = climb(problem, labels, workers, schedule, lambda more: ledger.say("climbing", more))
-        _keep_climbed(found, ledger)
-        return found
-
-    if wide:
-        go(ledger.open, CAREFUL if whole else HASTY)
+    box = ScaledBox(problem)
+    if box.whole:
+        _go(Climbers.below(box, ledger.open), CAREFUL, box, ledger, workers)
         return
-    # In narrow sets the cutting planes are fast too: a part goes first, and the others follow where enough of it wins.
-    first = ledger.open[::CLIMBS_FIRST]
-    if PAYS * len(go(first, BRIEF).won) > len(first):
-        go(ledger.open, BRIEF)
+    left = _go(Climbers.below(box, ledger.open), HASTY, box, ledger, workers).left
+    _below_orthant_means(problem, ledger, workers)
+    _go(left.of(ledger.status[left.labels] == UNDECIDED), LONGER, box, ledger, workers)
+
+
+def _climb_narrow(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
+    """The same in narrow sets, if it pays: a part goes first, and the others follow where enough of it wins."""
+    if len(ledger.open) <= FEW or problem.V.shape[1] >= WIDE or not ScaledBox.possible(problem):
+        return
+    ledger.say("climbing")
+    box, first = ScaledBox(problem), ledger.open[::CLIMBS_FIRST]
+    if PAYS * len(_go(Climbers.below(box, first), BRIEF, box, ledger, workers).won) > len(first):
+        _go(Climbers.below(box, ledger.open), BRIEF, box, ledger, workers)
+
+
+def _go(climbers: Climbers, schedule: Schedule, box: ScaledBox, ledger: Ledger, workers: BlasPool) -> Climbed:
+    """Let labels climb, and write down what is settled."""
+    found = climb(box, climbers, workers, schedule, lambda more: ledger.say("climbing", more))
+    ledger.margin[found.won], ledger.stage[found.won], ledger.status[found.won] = found.margins, STAGE["ascent"], WINS
+    ledger.inputs.update(zip(found.won.tolist(), found.inputs, strict=True))
+    for i, mean in zip(found.never.tolist(), found.means, strict=True):
+        ledger.settle(i, NEVER, "ascent")
+        ledger.combined[i] = mean
+    return found
 
 
 def _below_orthant_means(problem: Problem, ledger: Ledger, workers: BlasPool) -> None:
@@ -223,15 +239,6 @@ def _below_orthant_means(problem: Problem, ledger: Ledger, workers: BlasPool) ->
         return
     ledger.say("positive means")
     for i, mean in below_means(problem, ledger.open, np.flatnonzero(ledger.status == WINS), workers).items():
-        ledger.settle(i, NEVER, "ascent")
-        ledger.combined[i] = mean
-
-
-def _keep_climbed(found: Climbed, ledger: Ledger) -> None:
-    """Write down what climbing has settled."""
-    ledger.margin[found.won], ledger.stage[found.won], ledger.status[found.won] = found.margins, STAGE["ascent"], WINS
-    ledger.inputs.update(zip(found.won.tolist(), found.inputs, strict=True))
-    for i, mean in zip(found.never.tolist(), found.means, strict=True):
         ledger.settle(i, NEVER, "ascent")
         ledger.combined[i] = mean
 

@@ -17,6 +17,7 @@ import numpy as np
 from gonio.core import byte_products
 from gonio.core.byte_rows import ByteRows, rounded, worthwhile
 from gonio.core.float_units import UNIT, UNIT32
+from gonio.core.parallel import in_threads, spans
 from gonio.proofs.row_maxima import FEWEST, row_max_of_bytes
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ SLIGHT = 1e-3  # of the typical spread of a coordinate: less counts as this
 HALFWAY = 0.5  # how far from where the climb begins to the sides a label's own direction goes
 RIVALS = 8  # that a label which does not lead makes known
 LARGE = 1e18  # scores that float32 holds with room to spare
+PIECE = 512  # rows that are scaled at a time
 CLEAR = 1e-7  # of the largest score: what a mean of rivals must be above the label by
 
 
@@ -42,25 +44,37 @@ class ScaledBox:
         low, high, self.whole = _finite_sides(problem)
         self.low, self.high = low, high
         self.middle, self.half = low / 2 + high / 2, high / 2 - low / 2
-        self.rows = problem.V.astype(np.float64)
-        self.constants = np.asarray(problem.c, np.float64)
-        centred = self.rows - self.rows.mean(axis=0)
-        self.shifted = (self.constants + centred @ self.middle).astype(np.float32)
-        self.scaled = np.multiply(centred, self.half, out=centred).astype(np.float32)
+        self.rows, self.constants = problem.V, np.asarray(problem.c, np.float64)
+        n, d = problem.V.shape
+        self.scaled = np.empty((n, d), np.float32)
+        far, mean = np.maximum(np.abs(low), np.abs(high)), problem.V.mean(axis=0, dtype=np.float64)
+        moved, size, reach, square = np.empty((4, n))
+
+        def scale(s: tuple[int, int]) -> np.ndarray:
+            part = slice(*s)
+            rows = problem.V[part].astype(np.float64)
+            size[part] = np.abs(rows) @ far
+            rows -= mean
+            moved[part] = rows @ self.middle
+            rows *= self.half
+            reach[part], square[part] = np.abs(rows).sum(axis=1), np.einsum("ij,ij->i", rows, rows)
+            self.scaled[part] = rows
+            return np.einsum("ij,ij->j", rows, rows)
+
+        spread = np.sqrt(sum(in_threads(scale, spans(n, PIECE))) / n)
         # Where rows differ little, a label is told from others only far out: to go there is as quick as elsewhere.
-        spread = np.sqrt(np.einsum("ij,ij->j", self.scaled, self.scaled, dtype=np.float64) / len(self.scaled))
         usual = float(np.median(spread[spread > 0])) if spread.any() else 1.0
         self.pace = (1 / np.maximum(spread / usual, SLIGHT) ** 2).astype(np.float32)
-        reach = np.abs(self.scaled).sum(axis=1)
+        self.shifted = (self.constants + moved).astype(np.float32)
         self.largest = float((reach + np.abs(self.shifted)).max(initial=0.0))
-        typical = np.median(reach) / np.sqrt(low.size)
+        typical = np.median(reach) / np.sqrt(d)
         self.tau = WARM * float(typical) or 1.0
-        size = np.abs(self.rows) @ np.maximum(np.abs(low), np.abs(high)) + np.abs(self.constants)
-        self.rounding = float((low.size + 3) * UNIT * 2.1 * size.max(initial=0.0)) + 1e-300  # of two scores in float64
-        self.longest = float(np.sqrt(np.einsum("ij,ij->i", self.scaled, self.scaled).max(initial=0.0))) * (1 + 1e-5)
+        most = float((size + np.abs(self.constants)).max(initial=0.0))
+        self.rounding = (d + 3) * UNIT * 2.1 * most + 1e-300  # of two scores in float64
+        self.longest = float(np.sqrt(square.max(initial=0.0))) * (1 + 1e-5)
         highest = float(np.abs(self.shifted).max(initial=0.0))
         # Of two scores in float32, both sides rounded first, for |u| = 1 at most.
-        self.rounding32 = 2.1 * (low.size + 16) * UNIT32 * (self.longest + highest) + 1e-30
+        self.rounding32 = 2.1 * (d + 16) * UNIT32 * (self.longest + highest) + 1e-30
         self.by_strength = np.argsort(-(self.shifted + PULL * reach), kind="stable")
         # Infinite sides are climbed from z = 0, finite ones from the middle.
         least, most = _sides(problem)
@@ -76,6 +90,9 @@ class ScaledBox:
         low, high, _ = _finite_sides(problem)
         most = np.maximum(np.abs(low), np.abs(high)).max(initial=0.0)
         return bool(np.abs(problem.V).max(initial=0.0) * max(1.0, most) * problem.V.shape[1] < LARGE)
+
+    def _row(self, which: np.ndarray) -> Float[np.ndarray, "... dim"]:
+        return self.rows[which].astype(np.float64)
 
     def starts(self, labels: Int[np.ndarray, " labels"]) -> Float[np.ndarray, "labels dim"]:
         """Where labels begin to climb: as far in their own direction as brings them half-way to the sides."""
@@ -128,8 +145,8 @@ class ScaledBox:
         for k in doubt.tolist():
             near = np.flatnonzero(S[k, :n] * rows.scale + highest / scale[k] >= own[k] / scale[k] * (1 - 1e-5))
             beside = (own - top - self._wrong(u))[k]
-            mine = self.rows[labels[k]] @ z[k] + self.constants[labels[k]]
-            rivals = self.rows[near] @ z[k] + self.constants[near]
+            mine = self._row(labels[k]) @ z[k] + self.constants[labels[k]]
+            rivals = self._row(near) @ z[k] + self.constants[near]
             leads[k] = min(beside, mine - rivals.max(initial=-np.inf) - self.rounding)
         behind = ~(leads > 0)
         return leads, _strongest(S[behind, :n] * rows.scale + self.shifted / scale[behind, None])
@@ -147,7 +164,7 @@ class ScaledBox:
         leads = own - scores.max(axis=1) - wrong
         doubt = np.flatnonzero((leads <= 0) & (leads > -2 * wrong))
         if len(doubt):
-            exact = z[doubt] @ self.rows.T + self.constants
+            exact = z[doubt] @ self.rows.astype(np.float64).T + self.constants
             some = np.arange(len(doubt)), labels[doubt]
             mine = exact[some].copy()
             exact[some] = -np.inf
@@ -159,11 +176,14 @@ class ScaledBox:
         return self.rounding32 * (1 + np.linalg.norm(u, axis=1)) + 2 * self.rounding
 
     def means_above(
-        self, labels: Int[np.ndarray, " labels"], pool: Int[np.ndarray, " pool"], shares: Float[np.ndarray, "labels pool"]
+        self,
+        labels: Int[np.ndarray, " labels"],
+        pool: Int[np.ndarray, " pool"],
+        shares: Float[np.ndarray, "labels pool"],
     ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """The places of labels below a mean of the pool in the whole box, with its rivals and weights, if that of
+        """The places of the labels that the mean of the pool with their shares is above in the whole box, with its
 
-        their shares is one.
+        rivals and weights.
         """
         found, left = {}, np.arange(len(labels))
         shares = shares / shares.sum(axis=1, keepdims=True)
@@ -174,7 +194,7 @@ class ScaledBox:
             some = np.flatnonzero(used.any(axis=0))
             weights = np.where(used, shares[left], 0)[:, some].astype(np.float64)
             weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-            away = weights @ self.rows[pool[some]] - self.rows[labels[left]]
+            away = weights @ self._row(pool[some]) - self._row(labels[left])
             above = weights @ self.constants[pool[some]] - self.constants[labels[left]] + away @ self.middle
             good = (above - np.abs(away) @ self.half > CLEAR * self.largest) & used.any(axis=1)
             for k, w in zip(left[good].tolist(), weights[good], strict=True):
