@@ -18,7 +18,7 @@ from gonio.core import byte_products
 from gonio.core.parallel import in_threads, spans
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int8, UInt8
+    from jaxtyping import Float, Int, Int8, UInt8
 
 LARGEST = 127
 ENOUGH = 1e10  # multiplications below which it does not pay to round (and, the first time, to compile)
@@ -47,6 +47,11 @@ class ByteRows:
         """Rows of finite floats, rounded."""
         numbers, scale, rest, length = rounded(rows)
         return cls(numbers, byte_products.packed(numbers), scale, rest, length)
+
+    def of_these(self, which: Int[np.ndarray, " some"]) -> ByteRows:
+        """Some of the rows."""
+        numbers = self.numbers[which]
+        return ByteRows(numbers, byte_products.packed(numbers), self.scale[which], self.rest[which], self.length[which])
 
 
 def worthwhile(rows: int, others: int, width: int) -> bool:

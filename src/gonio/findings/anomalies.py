@@ -11,6 +11,7 @@ from gonio.findings.finding import Finding, counted, plainly, short
 from gonio.findings.seen_outputs import prediction_hubs
 from gonio.findings.subject import Subject
 from gonio.gauge.group import SCORES
+from gonio.similarity.near_ties import STEP
 
 SKEW, ANTIHUBS = 3.0, 0.25  # skewness of N_k and share of labels in no list from which hubs are worth a warning
 SMALL = 0.1  # below it a common offset is too small to speak of
@@ -91,6 +92,7 @@ def _hubs(s: Subject) -> Iterator[Finding]:
     r = s.kept["hubness"] = diagnostics.hubness(h, s.k, neighbours=s.lists[0][:, : s.k])
     bad = r.skewness >= SKEW or r.antihub_rate >= ANTIHUBS
     top = [[h.labels[i], int(c)] for i, c in r.hubs[:NAMES]]
+    same = int((s.lists[1][:, r.k - 1] >= 1 - STEP / 2).sum())
     alone = f"{r.antihub_rate:.0%} of {s.word}s are in nobody's {s.k} nearest"
     yield Finding(
         "hubness",
@@ -105,10 +107,18 @@ def _hubs(s: Subject) -> Iterator[Finding]:
             "Hubs crowd every list of neighbours by cosine; CSLS or mutual proximity takes them out."
             if bad
             else "That is ordinary."
+        )
+        + (
+            f" {same:,} {s.word}s have {s.k} or more others in their own direction, as far as a millionth of a cosine "
+            f"tells: whom their lists name is decided by the order of the rows."
+            if same
+            else ""
         ),
         threshold=SKEW,
         data={
             "hubs": top,
+            "in_one_direction": same,
+            "k": r.k,
             "antihub_rate": float(r.antihub_rate),
             "hub_rate": float(r.hub_rate),
             "robin_hood": float(r.robin_hood),

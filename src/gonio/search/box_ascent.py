@@ -25,12 +25,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gonio.core import byte_products
 from gonio.core.blas_pool import BlasPool
-from gonio.core.byte_rows import LARGEST
 from gonio.core.parallel import spans
 from gonio.search.box_program import Mean, Win, best_leads
 from gonio.search.scaled_box import CLEAR, ScaledBox
+from gonio.search.strong_rows import StrongRows
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -108,43 +107,10 @@ class Climbed:
     left: Climbers
 
 
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """The strong rows that a stage begins with, in bytes too where products of these are faster."""
-
-    labels: Int[np.ndarray, " pool"]
-    rows: Float[np.ndarray, "pool dim"]
-    constants: Float[np.ndarray, " pool"]
-    packed: np.ndarray | None
-    scale: Float[np.ndarray, " pool"]  # of the scores in bytes, places being rounded to LARGEST steps
-
-    @classmethod
-    def of(cls, box: ScaledBox, size: int) -> _Pool:
-        """The strongest rows of a box."""
-        labels, packed, scale = np.sort(box.by_strength[:size]), None, np.zeros(0, np.float32)
-        if box.bytes is not None:
-            packed = byte_products.packed(box.bytes.numbers[labels])
-            scale = (box.bytes.scale[labels] / LARGEST).astype(np.float32)
-        return cls(labels, box.scaled[labels], box.shifted[labels], packed, scale)
-
-    def scores_by_bytes(self, u: Float[np.ndarray, "labels dim"], out: Float[np.ndarray, "labels pool"]) -> None:
-        """The scores at places u, nearly."""
-        assert self.packed is not None
-        m, d = u.shape
-        numbers = np.zeros((m, self.packed.shape[1] * byte_products.FOUR), np.int8)
-        np.rint(u * np.float32(LARGEST), out=numbers[:, :d], casting="unsafe")
-        room = np.empty(byte_products.room(m, len(self.labels)), np.int32)
-        out[:] = byte_products.products(numbers, self.packed, 0, len(self.labels), numbers.shape[1], room)[
-            :, : out.shape[1]
-        ]
-        out *= self.scale
-        out += self.constants
-
-
 class _Climb:
     """One batch in one stage; rows outside of the pool that beat a label join it."""
 
-    def __init__(self, box: ScaledBox, climbers: Climbers, schedule: Schedule, strong: _Pool) -> None:
+    def __init__(self, box: ScaledBox, climbers: Climbers, schedule: Schedule, strong: StrongRows) -> None:
         self.box, self.schedule, self.strong = box, schedule, strong
         self.labels, self.u, self.before = climbers.labels, climbers.u, climbers.before
         self.pool, self.rows, self.constants = strong.labels, strong.rows, strong.constants
@@ -171,14 +137,14 @@ class _Climb:
         scores = self._scores()
         top, mine = scores.max(axis=1), np.einsum("ij,ij->i", self.u, target) + level
         leading, sure = np.flatnonzero(mine > top), top
-        if self.strong.packed is not None and len(leading):
+        if self.strong.bytes is not None and len(leading):
             sure = top.copy()
             sure[leading] = self._scores_by_floats(leading).max(axis=1)
             leading = leading[mine[leading] > sure[leading]]
         beaten_by = self._take_wins(leading, sure)
         left = self._keep_open()
         shares = _soft_shares(scores[left], top[left], self.box.tau * 0.5 ** (step / self.schedule.halved))
-        slope = shares @ self.rows - target[left]
+        slope = self._means(shares) - target[left]
         if self.box.whole:
             self._take_below(step, shares, slope, shares @ self.constants - level[left])
             slope = slope[self._keep_open()]
@@ -187,7 +153,7 @@ class _Climb:
 
     def _scores(self) -> Float[np.ndarray, "labels pool"]:
         """The scores of the rivals in the pool, nearly where bytes are faster; -inf for the label itself."""
-        if self.strong.packed is None:
+        if self.strong.bytes is None:
             return self._scores_by_floats(np.arange(len(self.labels)))
         scores = np.empty((len(self.labels), len(self.pool)), np.float32)
         first = len(self.strong.labels)
@@ -207,6 +173,16 @@ class _Climb:
         inside = np.flatnonzero(own >= 0)
         scores[inside, own[inside]] = -np.inf
         return scores
+
+    def _means(self, shares: Float[np.ndarray, "labels pool"]) -> Float[np.ndarray, "labels dim"]:
+        """The sums of the rows of the pool by shares, nearly where bytes are faster."""
+        if self.strong.bytes is None:
+            return shares @ self.rows
+        first = len(self.strong.labels)
+        means = self.strong.means_by_bytes(shares[:, :first])
+        if first < len(self.pool):
+            means += shares[:, first:] @ self.rows[first:]
+        return means
 
     def _keep_open(self) -> Int[np.ndarray, " open"]:
         """Let settled labels go; where the others were."""
@@ -294,7 +270,7 @@ def climb(
     for last, size in schedule.stages:
         if not len(left.labels):
             break
-        pool = _Pool.of(box, size)
+        pool = StrongRows.of(box, size)
 
         def go(s: tuple[int, int], left=left, last=last, pool=pool) -> tuple[_Climb, Climbers]:
             batch = _Climb(box, left.of(slice(*s)), schedule, pool)

@@ -123,7 +123,7 @@ def _accepted(
     chosen: np.ndarray, targets: TargetArrays, trials: TrialArrays, columns: ColumnArrays, bounds: RoundingBounds
 ) -> np.ndarray:
     """Which points are above every rival in the tried direction, by more than the rounding; these are settled."""
-    accepted = np.asarray(trials.rival_count[chosen] <= trials.rivals.shape[1])
+    accepted = np.less_equal(trials.rival_count[chosen], trials.rivals.shape[1])
     asked = chosen[accepted]
     g, X, count = trials.number[asked], trials.directions[asked], trials.rival_count[asked]
     own, least = np.einsum("ij,ij->i", X, targets.points[g]), np.full(len(asked), bounds.coarse)

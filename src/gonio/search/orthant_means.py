@@ -37,17 +37,22 @@ def below_means(
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Those of the labels that are below a mean of rivals from the pool, with these and their weights (sum 1)."""
     pool = evenly(pool, RIVALS * problem.V.shape[1])
+    if not len(pool):
+        return {}
     rows, own = _columns(problem, pool), _columns(problem, labels)
-    middle, spread = rows.sum(axis=0) / max(1, len(pool)), rows.std(axis=0) if len(pool) else rows.sum(axis=0)
+    middle = rows.mean(axis=0, dtype=np.float64)
+    A = np.subtract(rows, middle, dtype=np.float32)
+    spread = np.sqrt(np.einsum("ij,ij->j", A, A, dtype=np.float64) / len(A))
     live = spread > 1e-12 * spread.max(initial=0)
     if not live.any():
         return {}
-    A, T = ((x - middle)[:, live] / spread[live] for x in (rows, own))
+    A, T = A[:, live] / spread[live].astype(np.float32), (own[:, live] - middle[live]) / spread[live]
     even, no_rays = np.full(len(pool), 1 / len(pool)), np.zeros((0, A.shape[1]))
     mean = mean_of(pool, A, np.sqrt(A.shape[1]), even, no_rays, np.zeros(0), workers)
     if mean is None:
         return {}
     narrow, found = NarrowMean(mean), {}
+    wide, least = rows.astype(np.float64), np.where(live, ABOVE / 2 * spread, 0.0)
     for aims in (T + ABOVE, np.maximum(T, 0) + ABOVE):
         left = np.array([k for k, i in enumerate(labels.tolist()) if i not in found], np.int64)
         for s in spans(len(left), AT_ONCE):
@@ -55,15 +60,18 @@ def below_means(
             targets, mine = mean.targets(aims[some]), labels[some, None] == pool
             at = np.where(mine.any(axis=1), mine.argmax(axis=1), -1)
             arrived, bent = narrow.bent(targets.astype(np.float32), at, workers, LONG)
-            weights = np.maximum(mean.weights(targets[arrived], bent, np.ones((len(arrived), 1))), 0)
-            for k, w in zip(some[arrived].tolist(), weights, strict=True):
-                used = np.flatnonzero((w > 0) & (pool != labels[k]))
-                w = w[used] / w[used].sum()
-                if (w @ rows[used] - own[k] >= np.where(live, ABOVE / 2 * spread, 0.0)).all():
-                    found[int(labels[k])] = pool[used], w
+            some = some[arrived]
+            w = np.maximum(mean.weights(targets[arrived], bent, np.ones((len(arrived), 1))), 0)
+            w[mine[arrived]] = 0
+            w /= w.sum(axis=1, keepdims=True)
+            above = (w @ wide - own[some] >= least).all(axis=1)
+            for k, weights in zip(some[above].tolist(), w[above], strict=True):
+                used = np.flatnonzero(weights)
+                found[int(labels[k])] = pool[used], weights[used]
     return found
 
 
 def _columns(problem: Problem, which: np.ndarray) -> Float[np.ndarray, "some coordinates"]:
-    """The rows with their constants."""
-    return np.column_stack([problem.V[which].astype(np.float64), np.asarray(problem.c, np.float64)[which]])
+    """The rows, with their constants where these differ."""
+    rows, c = problem.V[which], np.asarray(problem.c, np.float64)
+    return rows if (c == c[0]).all() else np.column_stack([rows.astype(np.float64), c[which]])

@@ -155,16 +155,18 @@ def made_of(
 def mean_of(
     rivals: np.ndarray, V: np.ndarray, kappa: float, p: np.ndarray, rays: np.ndarray, q: np.ndarray, workers: BlasPool
 ) -> PositiveMean | None:
-    """The same for rivals whose rows are V."""
+    """The same for rivals whose rows are V, its columns as precise as these."""
     centre = p @ V + q @ rays
-    columns = np.vstack([np.column_stack([V - centre, np.full(len(V), kappa)]), np.pad(rays, ((0, 0), (0, 1)))])
+    columns = np.zeros((len(V) + len(rays), len(centre) + 1), V.dtype)
+    np.subtract(V, centre, out=columns[: len(V), :-1])
+    columns[: len(V), -1], columns[len(V) :, :-1] = kappa, rays
     shares = np.concatenate([p, q])
 
     def weighed(s: tuple[int, int]) -> np.ndarray:
         some = columns[slice(*s)]
-        return (some * shares[slice(*s), None]).T @ some
+        return (some * shares[slice(*s), None].astype(V.dtype)).T @ some
 
-    moments = sum(workers.run(weighed, spans(len(columns), COLUMNS)), np.zeros((V.shape[1] + 1, V.shape[1] + 1)))
+    moments = sum(workers.run(weighed, spans(len(columns), COLUMNS)), np.zeros((len(centre) + 1, len(centre) + 1)))
     try:
         inverse = np.linalg.inv(moments)
     except np.linalg.LinAlgError:

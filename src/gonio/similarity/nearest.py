@@ -23,6 +23,7 @@ from gonio.core.parallel import batches, in_threads, spans
 from gonio.core.row_table import RowTable
 from gonio.core.tasks import plain, run
 from gonio.similarity.best_lists import BestLists, keep_rows
+from gonio.similarity.near_ties import ordered
 from gonio.similarity.pair_tiles import BLOCK, finished, in_bytes, scan_in_tiles
 
 if TYPE_CHECKING:
@@ -236,8 +237,11 @@ def nearest_by_cosine(
 ) -> tuple[Int[np.ndarray, "asked near"], Float[np.ndarray, "asked near"]]:
     """The k rows of largest cosine for each row asked about (all, if not given), itself left out, nearest first.
 
-    Zero rows are nobody's neighbour and have the cosine 0 with everything. No more than a block of all pairs is held.
+    Cosines that agree to 2^-20 count as equal, and of equal ones the smaller index comes first (`near_ties`). Zero rows
+    are nobody's neighbour and have the cosine 0 with everything. No more than a block of all pairs is held.
     """
     _check_k(k, rows.shape[0], True)
     unit, zero = _unit_rows(rows)
-    return nearest(unit, k, which=which, barred=zero)
+    asked = np.arange(len(unit)) if which is None else np.asarray(which, np.int64)
+    near, best = nearest(unit, min(k + 1, len(unit) - 1), which=which, barred=zero)
+    return ordered(rows, unit, asked, near, best, k, zero)
