@@ -123,8 +123,8 @@ def _accepted(
     chosen: np.ndarray, targets: TargetArrays, trials: TrialArrays, columns: ColumnArrays, bounds: RoundingBounds
 ) -> np.ndarray:
     """Which points are above every rival in the tried direction, by more than the rounding; these are settled."""
-    accepted = np.less_equal(trials.rival_count[chosen], trials.rivals.shape[1])
-    asked = chosen[accepted]
+    complete = np.flatnonzero(trials.rival_count[chosen] <= trials.rivals.shape[1])
+    asked = chosen[complete]
     g, X, count = trials.number[asked], trials.directions[asked], trials.rival_count[asked]
     own, least = np.einsum("ij,ij->i", X, targets.points[g]), np.full(len(asked), bounds.coarse)
     lost = bounds.fine + trials.rounding[asked]
@@ -142,7 +142,8 @@ def _accepted(
     targets.status[g[won]] = WINS
     targets.margin[g[won]] = (least - lost)[won]
     targets.directions[g[won]] = X[won]
-    accepted[accepted] = won
+    accepted = np.zeros(len(chosen), bool)
+    accepted[complete[won]] = True
     return accepted
 
 

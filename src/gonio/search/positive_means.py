@@ -74,10 +74,12 @@ class PositiveMean:
 
     def weights(self, targets: np.ndarray, bent: np.ndarray, scale: np.ndarray) -> Float[np.ndarray, "some rows"]:
         """The weights of the rows: scale p_j bend(y.a_j), moved until the combination is the target to rounding."""
-        w = bend(bent @ self.columns.T)
+        kind = self.columns.dtype
+        w = bend(bent.astype(kind, copy=False) @ self.columns.T)
         w *= scale * self.shares
         for _ in range(2):
-            w += ((targets - w @ self.columns) @ self.inverse @ self.columns.T) * self.shares
+            left = (targets - w @ self.columns) @ self.inverse
+            w += (left.astype(kind, copy=False) @ self.columns.T) * self.shares
         return w[:, : len(self.rivals)]
 
 
