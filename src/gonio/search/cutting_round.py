@@ -149,10 +149,10 @@ def _accepted(
 
 def _rays_allow(columns: ColumnArrays, extra: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Whether g_k.x <= 0 for all rays that bind x, up to rounding."""
-    allowed = (X @ columns.rays[: columns.watched].T <= 1e-9).all(axis=1)
+    highest = (X @ columns.rays[: columns.watched].T).max(axis=1, initial=-np.inf)
     made = np.flatnonzero(extra >= 0)
-    allowed[made] &= np.einsum("ij,ij->i", columns.rays[extra[made]], X[made]) <= 1e-9
-    return allowed
+    highest[made] = np.maximum(highest[made], np.einsum("ij,ij->i", columns.rays[extra[made]], X[made]))
+    return np.less_equal(highest, 1e-9)
 
 
 def _new_columns(left: np.ndarray, trials: TrialArrays, columns: ColumnArrays) -> np.ndarray:
