@@ -75,3 +75,13 @@ def test_the_strongest_rivals_of_a_row_are_its_largest_entries_above_the_floor(r
         assert min(count[i], room + 1) == min(len(above), room + 1)
         best = above[np.argsort(-row[above])][:room]
         assert set(found[i, : min(count[i], room)]) == set(best)
+
+
+def test_a_list_that_is_partly_filled_gives_up_its_weakest():
+    S = np.array([[5, 1, 6, 4]], np.float32)
+    nobody = np.array([-1])
+    found, value, count = np.zeros((1, 3), np.int64), np.empty((1, 3), np.float32), np.zeros(1, np.int64)
+    for a in (0, 2):
+        strongest(S[:, a : a + 2].copy(), nobody, nobody, np.zeros(1, np.float32), a, found, value, count)
+    assert sorted(found[0]) == [0, 2, 3]
+    assert count[0] == 4

@@ -36,15 +36,15 @@ def _offer(value, found, kept, weakest, v, j):
         return kept + 1, kept if v < value[weakest] else weakest
     if v > value[weakest]:
         value[weakest], found[weakest] = v, j
-        weakest = _weakest(value)
+        weakest = _weakest(value, room)
     return room + 1, weakest
 
 
 @njit(nogil=True, cache=True)
-def _weakest(value):
-    """Where the smallest stands."""
+def _weakest(value, kept):
+    """Where the smallest of those kept stands."""
     at = 0
-    for q in range(len(value)):
+    for q in range(1, kept):
         if value[q] < value[at]:
             at = q
     return at
@@ -60,7 +60,7 @@ def strongest(S, skip_a, skip_b, floor, first, found, value, count):
     for i in range(S.shape[0]):
         a, b, low, k = skip_a[i] - first, skip_b[i] - first, floor[i], count[i]
         row, mine, names = S[i], value[i], found[i]
-        weakest = _weakest(mine) if k >= room else 0
+        weakest = _weakest(mine, min(k, room))
         if k > room:  # what does not displace one that is kept is of no interest any more
             low = max(low, mine[weakest])
         for start in range(0, width, CHUNK):
@@ -96,7 +96,7 @@ def strongest_by_bytes(S, scale, sizes, slack, X, rows, skip_a, skip_b, floor, f
     for i in range(len(X)):
         a, b, low, k = skip_a[i] - first, skip_b[i] - first, floor[i], count[i]
         products, x, mine, names = S[i], X[i], value[i], found[i]
-        weakest = _weakest(mine) if k >= room else 0
+        weakest = _weakest(mine, min(k, room))
         if k > room:
             low = max(low, mine[weakest])
         reach = (low - slack[i]) / sizes[i]
