@@ -316,3 +316,30 @@ def test_an_interrupt_keeps_what_is_decided():
     assert len(result.wins) > 500
     assert len(result.wins) + len(result.never) + len(result.undecided) == 3000
     assert seen
+
+
+@pytest.mark.parametrize("inputs", [AllInputs(), Nonnegative(), Box(-1, 2)])
+def test_what_the_search_leaves_open_one_program_each_settles(inputs, monkeypatch):
+    """Verdicts, margins, stages and proofs of labels that the search has not touched."""
+    rng = np.random.default_rng(3)
+    head = Head(rng.integers(-3, 4, (14, 3)).astype(float), rng.integers(-2, 3, 14).astype(float), link="softmax")
+    head = head.replace(inputs=inputs)
+    by_search = can_win(head)
+    monkeypatch.setattr("gonio.search.propose._decide", lambda *_: None)
+    late = can_win(head)
+    assert "program" in late.stage
+    assert (late.codes == by_search.codes).all()
+    assert (late.margin[late.codes == 1] > 0).all()
+    assert (late.margin[late.codes == 2] <= 0).all()
+    assert not verify_all(head, list(late.certificates())).refused
+
+
+def test_a_win_within_the_tolerance_of_programs_is_proven_by_the_input_they_end_at(monkeypatch):
+    """A label and its copy but for 2e-13: the best margin is of that size, and the solver calls it 0."""
+    monkeypatch.setattr("gonio.search.propose._decide", lambda *_: None)
+    W = np.random.default_rng(5).normal(size=(12, 3))
+    W[1] = W[0] + [2e-13, 0, -1e-13]
+    result = can_win(Head(W, link="softmax", inputs=Box(-1, 1)))
+    first = can_win(Head(np.delete(W, 1, axis=0), link="softmax", inputs=Box(-1, 1))).codes[0]
+    assert (result.codes[:2] == first).all()
+    assert first == 1

@@ -26,7 +26,7 @@ from gonio.proofs.bulk import verify_all
 from gonio.proofs.certificates import Certificate, NeverWins, Undecided, Wins
 from gonio.proofs.own_direction import OwnDirections
 from gonio.search import linear
-from gonio.search.proposals import STAGES, Proposals
+from gonio.search.proposals import STAGE, STAGES, Proposals
 from gonio.search.propose import propose
 
 if TYPE_CHECKING:
@@ -121,7 +121,9 @@ class CanWin:
 
     @property
     def stage(self) -> tuple[str, ...]:
-        return tuple(STAGES[k] for k in self._proposals.stage[self._places])
+        """What settled each label: a stage of the search, or a program for what that left open."""
+        late = (self._proposals.status[self._places] == UNDECIDED) & (self.codes != UNDECIDED)
+        return tuple(STAGES[k] for k in np.where(late, STAGE["program"], self._proposals.stage[self._places]))
 
     @cached_property
     def _places(self) -> np.ndarray:
@@ -140,6 +142,7 @@ class CanWin:
         out = self._bound.copy()
         place = self._candidates.place[self.labels]
         top = np.flatnonzero((self.codes == WINS) | (self.codes == SHARED))
+        top = top[self._proposals.status[self._places[top]] == WINS]  # of what a program has shown the bound stands
         first = {int(c): int(self.labels[k]) for k, c in zip(top[::-1], place[top[::-1]], strict=True)}
         proven = margins_of_wins(self.head, self._candidates, self._proposals, np.array([*first.values()], np.int64))
         margins = dict(zip(first, proven.tolist(), strict=True))
@@ -382,7 +385,7 @@ def _more_claims(
         answer = linear.solve(problem, which)
         if answer is not None and answer.z is not None:
             yield Wins(head.digest, label, head.inputs.lift(answer.z), head.equals(label))
-        elif answer is not None:
+        if answer is not None and len(answer.rivals):
             yield NeverWins(head.digest, label, candidates.rows[answer.rivals], answer.weights)
 
 

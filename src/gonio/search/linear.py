@@ -1,10 +1,12 @@
 """One linear program for one question: what the search left open over polyhedral inputs.
 
-Win:  max t  with  (V_i - V_j).z + c_i - c_j >= t  for all j != i,  t <= 1,  z in the set.
+Win:  max t  with  (V_i - V_j).z + c_i - c_j >= s_j t  for all j != i,  t <= 1,  z in the set.
 Tie:  the same for label a against all but b, with  (V_a - V_b).z + c_a - c_b = 0.
 
-t > 0 gives an input; otherwise the multipliers of the rivals are the weights of a combination that is nowhere below.
-The solver only proposes: `verify` decides.
+s_j is the largest number of its line: the solver's tolerances are absolute, and a rival may be a near copy.
+
+t > 0 gives an input; otherwise the multipliers of the rivals are the weights of a combination that is nowhere below. Where
+t is within the solver's tolerance of 0, both are given. The solver only proposes: `verify` decides.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ import numpy as np
 
 from gonio.core.inputs import Problem
 
+TOLERANCE = 1e-7  # of the solver: an optimum that is not above 0 may hide one that is
 LARGEST = 20_000_000  # entries of the constraint matrix: beyond, one program takes too long
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramAnswer:
-    """Either an input z, or rivals and weights with the two labels' shares of a tie."""
+    """An input z, or rivals and weights with the two labels' shares of a tie; both on the edge between the two."""
 
     z: np.ndarray | None
     rivals: np.ndarray
@@ -40,11 +43,14 @@ def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | Non
     n, d = problem.V.shape
     rivals = np.delete(np.arange(n), [a] if b is None else [a, b])
     V, c = problem.V.astype(np.float64), problem.c
-    scale = float(np.abs(V).max()) or 1.0  # the solver's tolerances are absolute
-    with np.errstate(over="ignore"):
-        A = np.column_stack([(V[rivals] - V[a]) / scale, np.ones(len(rivals))])
-        room = (c[a] - c[rivals]) / scale
-        tie = None if b is None else (np.r_[(V[a] - V[b]) / scale, 0.0], (c[b] - c[a]) / scale)
+    with np.errstate(over="ignore", invalid="ignore"):
+        away, room = V[rivals] - V[a], c[a] - c[rivals]
+        size = np.maximum(np.abs(away).max(axis=1), np.abs(room))
+        size = np.where(size > 0, size, 1.0)
+        A, room = np.column_stack([away / size[:, None], np.ones(len(rivals))]), room / size
+        tie = None if b is None else (np.r_[V[a] - V[b], 0.0], c[b] - c[a])
+        largest = 1.0 if tie is None else max(float(np.abs(tie[0]).max()), abs(float(tie[1]))) or 1.0
+        tie = None if tie is None else (tie[0] / largest, tie[1] / largest)
     if not (np.isfinite(A).all() and np.isfinite(room).all() and (tie is None or np.isfinite(np.r_[tie]).all())):
         return None  # beyond floats
     low, high = {
@@ -59,12 +65,15 @@ def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | Non
     found = linprog(np.r_[np.zeros(d), -1.0], A_ub=A, b_ub=room, bounds=bounds, method="highs", **equal)
     if found.status != 0 or found.x is None:
         return None
-    if found.x[-1] > 1e-12:
-        return ProgramAnswer(found.x[:-1], rivals[:0], np.zeros(0), 0.0)
+    t, z = found.x[-1], np.clip(found.x[:-1], low, high)  # which the solver keeps to within its tolerance only
+    wins = ProgramAnswer(z, rivals[:0], np.zeros(0), 0.0)
+    if t > 1e-12:
+        return wins
     weights = np.maximum(0.0, -found.ineqlin.marginals)
-    used = np.flatnonzero(weights > 1e-12)
-    total = weights[used].sum()
+    weights = np.where(weights > 1e-12, weights / size * size.min(), 0.0)
+    used, total = np.flatnonzero(weights), weights.sum()
+    near = t > -TOLERANCE
     if not total > 0:
-        return None
-    share = 0.0 if b is None else float(found.eqlin.marginals[0]) / total
-    return ProgramAnswer(None, rivals[used], weights[used] / total, share)
+        return wins if near else None
+    share = 0.0 if b is None else float(found.eqlin.marginals[0]) / largest * size.min() / total
+    return ProgramAnswer(z if near else None, rivals[used], weights[used] / total, share)

@@ -56,7 +56,8 @@ def claims_about(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple
             scores = problem.V.astype(np.float64) @ found.z + problem.c
             others = np.delete(scores, [a, b])
             margin = float(min(scores[a], scores[b]) - others.max()) if len(others) else np.inf
-            yield Ties(head.digest, a, b, *around(head, problem, found.z, margin, a, b)), margin
+            if margin > 0:
+                yield Ties(head.digest, a, b, *around(head, problem, found.z, margin, a, b)), margin
         for share in (found.share, -found.share):  # the sign of an equation's multiplier is the solver's convention
             both = np.array([1 - share, share])
             yield NeverTies(head.digest, a, b, found.rivals, found.weights, both), 0.0
