@@ -16,7 +16,6 @@ from benchmarks.bench_can_win import made, product, recogniser
 from gonio.core.inputs import AllInputs, Problem
 from gonio.core.status import WINS
 
-
 LABELS, FEW, WIDE = 50, 2, 150  # that programs are asked about: few in wide heads, where one takes minutes
 
 

@@ -5,8 +5,8 @@ Tie:  the same for label a against all but b, with  (V_a - V_b).z + c_a - c_b = 
 
 s_j is the largest number of its line: the solver's tolerances are absolute, and a rival may be a near copy.
 
-t > 0 gives an input; otherwise the multipliers of the rivals are the weights of a combination that is nowhere below. Where
-t is within the solver's tolerance of 0, both are given. The solver only proposes: `verify` decides.
+t > 0 gives an input; otherwise the multipliers of the rivals are the weights of a combination that is nowhere below.
+Where t is within the solver's tolerance of 0, both are given. The solver only proposes: `verify` decides.
 """
 
 from __future__ import annotations
