@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 STEP = 2.0**-20
 CLOSE = 1e-5  # scores in float32 that are further apart differ by more than STEP
-LISTS, BLOCK = 256, 8_000_000  # lists that are put in order at a time; scores that are looked at again at a time
+# Of rows in float64 that are held at a time; lists and scores that are looked at again at a time.
+NUMBERS, LISTS, BLOCK = 1_000_000, 256, 8_000_000
 
 
 def ordered(
@@ -61,12 +62,14 @@ def ordered(
             able = row >= best[r, -1] - 2 * CLOSE
             able[asked[r]] = False
             which = np.flatnonzero(able & ~barred)
-            scores = _unit(rows, which) @ _unit(rows, asked[r : r + 1])[0]
+            mine = _unit(rows, asked[r : r + 1])[0]
+            scores = np.concatenate([_unit(rows, which[slice(*x)]) @ mine for x in spans(len(which), many)])
             first = np.lexsort((which, -_steps(scores)))[:k]
             near[r], best[r] = which[first], scores[first]
 
     inside, again = np.flatnonzero(close[:, : k - 1].any(axis=1) & ~cut), np.flatnonzero(cut)
-    in_threads(sort, spans(len(inside), LISTS))
+    many = max(1, NUMBERS // keys.shape[1])
+    in_threads(sort, spans(len(inside), max(1, many // k)))
     in_threads(look_again, spans(len(again), max(1, min(LISTS, BLOCK // len(keys)))))
     return near, best
 
