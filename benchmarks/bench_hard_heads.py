@@ -100,10 +100,10 @@ def cases(toy: bool) -> Cases:
             yield row(f"{model}, {name}", whole, 18.0)
     W, b = after_lstm(*((300, 12) if toy else (6_436, 512)))
     yield row(
-        "after an LSTM, a box", gonio.Head(W, b, link="sigmoid", inputs=gonio.Box(-1, 1)), 80.0 if not toy else 999.0
+        "after an LSTM, a box", gonio.Head(W, b, link="sigmoid", inputs=gonio.Box(-1, 1)), 20.0 if not toy else 999.0
     )
     wide = made(*((300, 12) if toy else (6_522, 1_024)))[0]
-    yield row("wide, x >= 0", gonio.Head(wide, link="softmax", inputs=gonio.Nonnegative()), 20.0 if not toy else 999.0)
+    yield row("wide, x >= 0", gonio.Head(wide, link="softmax", inputs=gonio.Nonnegative()), 4.0 if not toy else 999.0)
     narrow = made(*((300, 12) if toy else (6_625, 64)))[0]
     yield row("x >= 0", gonio.Head(narrow, link="softmax", inputs=gonio.Nonnegative()), 22.0 if not toy else 999.0)
     if toy:
