@@ -382,11 +382,11 @@ def _more_claims(
     if proposals.status[proposals.position(which)] != WINS:
         yield never_claim(head, candidates, proposals, which)
     if linear.can_pose(problem):
-        answer = linear.solve(problem, which)
-        if answer is not None and answer.z is not None:
-            yield Wins(head.digest, label, head.inputs.lift(answer.z), head.equals(label))
-        if answer is not None and len(answer.rivals):
-            yield NeverWins(head.digest, label, candidates.rows[answer.rivals], answer.weights)
+        for answer in linear.answers(problem, which):
+            if answer.z is not None:
+                yield Wins(head.digest, label, head.inputs.lift(answer.z), head.equals(label))
+            if len(answer.rivals):
+                yield NeverWins(head.digest, label, candidates.rows[answer.rivals], answer.weights)
 
 
 def _proof(head: Head, candidates: Candidates, proposals: Proposals, label: int, code: int) -> Certificate:

@@ -3,7 +3,8 @@
 Win:  max t  with  (V_i - V_j).z + c_i - c_j >= s_j t  for all j != i,  t <= 1,  z in the set.
 Tie:  the same for label a against all but b, with  (V_a - V_b).z + c_a - c_b = 0.
 
-s_j is the largest number of its line: the solver's tolerances are absolute, and a rival may be a near copy.
+s_j is the largest number of all rows, then that of each line: the solver's tolerances are absolute, and a rival may be
+a near copy.
 
 t > 0 gives an input; otherwise the multipliers of the rivals are the weights of a combination that is nowhere below.
 Where t is within the solver's tolerance of 0, both are given. The solver only proposes: `verify` decides.
@@ -11,6 +12,7 @@ Where t is within the solver's tolerance of 0, both are given. The solver only p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,8 +38,15 @@ def can_pose(problem: Problem) -> bool:
     return problem.shape in ("space", "orthant", "box") and problem.V.size <= LARGEST
 
 
-def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | None:
-    """The answer of one program about label a, or about the pair a and b; None where the solver gives up."""
+def answers(problem: Problem, a: int, b: int | None = None) -> Iterator[ProgramAnswer]:
+    """What programs say about label a, or about the pair a and b, where the solver does not give up."""
+    for by_line in (False, True):
+        found = _solve(problem, a, b, by_line)
+        if found is not None:
+            yield found
+
+
+def _solve(problem: Problem, a: int, b: int | None, by_line: bool) -> ProgramAnswer | None:
     from scipy.optimize import linprog
 
     n, d = problem.V.shape
@@ -45,12 +54,13 @@ def solve(problem: Problem, a: int, b: int | None = None) -> ProgramAnswer | Non
     V, c = problem.V.astype(np.float64), problem.c
     with np.errstate(over="ignore", invalid="ignore"):
         away, room = V[rivals] - V[a], c[a] - c[rivals]
-        size = np.maximum(np.abs(away).max(axis=1), np.abs(room))
-        size = np.where(size > 0, size, 1.0)
+        size, largest = np.full(len(rivals), float(np.abs(V).max()) or 1.0), float(np.abs(V).max()) or 1.0
+        if by_line:
+            size = np.maximum(np.abs(away).max(axis=1), np.abs(room))
+            size = np.where(size > 0, size, 1.0)
+            largest = 1.0 if b is None else max(float(np.abs(V[a] - V[b]).max()), abs(float(c[b] - c[a]))) or 1.0
         A, room = np.column_stack([away / size[:, None], np.ones(len(rivals))]), room / size
-        tie = None if b is None else (np.r_[V[a] - V[b], 0.0], c[b] - c[a])
-        largest = 1.0 if tie is None else max(float(np.abs(tie[0]).max()), abs(float(tie[1]))) or 1.0
-        tie = None if tie is None else (tie[0] / largest, tie[1] / largest)
+        tie = None if b is None else (np.r_[(V[a] - V[b]) / largest, 0.0], (c[b] - c[a]) / largest)
     if not (np.isfinite(A).all() and np.isfinite(room).all() and (tie is None or np.isfinite(np.r_[tie]).all())):
         return None  # beyond floats
     low, high = {

@@ -49,18 +49,23 @@ def claims_about(head: Head, problem: Problem, a: int, b: int) -> Iterator[tuple
         yield apart, most
     elif linear.can_pose(problem):
         yield apart, np.inf
-        found = linear.solve(problem, a, b)
-        if found is None:
-            return
-        if found.z is not None:
-            scores = problem.V.astype(np.float64) @ found.z + problem.c
-            others = np.delete(scores, [a, b])
-            margin = float(min(scores[a], scores[b]) - others.max()) if len(others) else np.inf
-            if margin > 0:
-                yield Ties(head.digest, a, b, *around(head, problem, found.z, margin, a, b)), margin
-        for share in (found.share, -found.share):  # the sign of an equation's multiplier is the solver's convention
-            both = np.array([1 - share, share])
-            yield NeverTies(head.digest, a, b, found.rivals, found.weights, both), 0.0
+        for found in linear.answers(problem, a, b):
+            yield from _by_program(head, problem, found, a, b)
+
+
+def _by_program(
+    head: Head, problem: Problem, found: linear.ProgramAnswer, a: int, b: int
+) -> Iterator[tuple[Certificate, float]]:
+    """What one linear program says about a pair."""
+    if found.z is not None:
+        scores = problem.V.astype(np.float64) @ found.z + problem.c
+        others = np.delete(scores, [a, b])
+        margin = float(min(scores[a], scores[b]) - others.max()) if len(others) else np.inf
+        if margin > 0:
+            yield Ties(head.digest, a, b, *around(head, problem, found.z, margin, a, b)), margin
+    for share in (found.share, -found.share):  # the sign of an equation's multiplier is the solver's convention
+        both = np.array([1 - share, share])
+        yield NeverTies(head.digest, a, b, found.rivals, found.weights, both), 0.0
 
 
 def _lowest(a: int, b: int, scores: np.ndarray) -> np.ndarray:
