@@ -74,7 +74,7 @@ def nearest(n: int, d: int) -> Cost:
     sides = -(-n // side)
     tasks = sides * (sides + 1) // 2
     return Cost(
-        flops=n * n * d, scores=n * n, client=(n * d, n * sides), tasks=tasks, returned=8.0 * LISTED * n * sides,
+        flops=n * n * d, scores=n * n, client=(n * d, n * sides), tasks=tasks, returned=8.0 * (LISTED + 1) * n * sides,
         read=lambda workers: 4.0 * d * min(n, 2 * side * -(-tasks // workers)),
         worker_bytes=24.0 * side * LISTED + 4.0 * 1024**2, client_bytes=4.0 * n * d + 12.0 * n * LISTED,
     )  # fmt: skip

@@ -63,7 +63,8 @@ def ordered(
             able[asked[r]] = False
             which = np.flatnonzero(able & ~barred)
             mine = _unit(rows, asked[r : r + 1])[0]
-            scores = np.concatenate([_unit(rows, which[slice(*x)]) @ mine for x in spans(len(which), many)])
+            parts = (_unit(rows, which[slice(*x)]) for x in spans(len(which), many))
+            scores = np.concatenate([np.einsum("ij,j->i", part, mine) for part in parts])
             first = np.lexsort((which, -_steps(scores)))[:k]
             near[r], best[r] = which[first], scores[first]
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from gonio.core.blas_pool import product
 from gonio.core.errors import GonioError
-from gonio.core.parallel import batches, in_threads, spans
+from gonio.core.parallel import batches, in_threads, one_blas_thread, spans
 from gonio.core.row_table import RowTable
 from gonio.core.tasks import plain, run
 from gonio.similarity.best_lists import BestLists, keep_rows
@@ -163,8 +163,9 @@ def _scan_all_pairs(keys: np.ndarray, k: int, column: np.ndarray | None, barred:
 
     # Block by block along the diagonals: pairs that follow each other share no block, and threads do not wait.
     pairs = ((i, i + away) for away in range(len(parts)) for i in range(len(parts) - away))
-    for some in batches(pairs, 4096):
-        in_threads(look, some)
+    with one_blas_thread():  # also where there is one thread of ours: BLAS rounds by the number of its own
+        for some in batches(pairs, 4096):
+            in_threads(look, some)
     return finished(found)
 
 
